@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "base/mapped_file.h"
+#include "base/memory.h"
+#include "base/sha256.h"
+#include "base/threads.h"
+#include "base/types.h"
+
+namespace paceline {
+namespace {
+
+TEST(Types, EveryBf16PatternComesBack) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float wide = to_f32(bf16{static_cast<uint16_t>(bits)});
+    if (std::isnan(wide))
+      EXPECT_TRUE(std::isnan(to_f32(to_bf16(wide)))) << bits;
+    else
+      EXPECT_EQ(to_bf16(wide).bits, bits);
+  }
+}
+
+TEST(Types, EveryF16PatternComesBack) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float wide = to_f32(f16{static_cast<uint16_t>(bits)});
+    if (std::isnan(wide))
+      EXPECT_TRUE(std::isnan(to_f32(to_f16(wide)))) << bits;
+    else
+      EXPECT_EQ(to_f16(wide).bits, bits);
+  }
+}
+
+TEST(Types, F16RoundsToNearestEven) {
+  EXPECT_EQ(to_f16(1.0f).bits, 0x3c00);
+  EXPECT_EQ(to_f16(1.0f + 0x1p-11f).bits, 0x3c00);  // half-way: the even neighbour is below
+  EXPECT_EQ(to_f16(1.0f + 0x3p-11f).bits, 0x3c02);  // half-way: the even neighbour is above
+  EXPECT_EQ(to_f16(65504.0f).bits, 0x7bff);
+  EXPECT_EQ(to_f16(65519.996f).bits, 0x7bff);
+  EXPECT_EQ(to_f16(65520.0f).bits, 0x7c00);
+  EXPECT_EQ(to_f16(0x1p-24f).bits, 0x0001);
+  EXPECT_EQ(to_f16(0x1p-25f).bits, 0x0000);
+  EXPECT_EQ(to_f16(0x1.8p-25f).bits, 0x0001);
+  EXPECT_EQ(to_f16(-0.0f).bits, 0x8000);
+}
+
+TEST(Threads, EveryThreadRunsOnceAndResultsAreSeen) {
+  for (const int threads : {1, 2, 3, 5}) {
+    ThreadPool pool(threads);
+    std::array<int, 5> calls = {};
+    for (int i = 0; i < 2000; ++i) pool.run([&](int thread) { ++calls[thread]; });
+    for (int t = 0; t < threads; ++t) EXPECT_EQ(calls[t], 2000);
+  }
+}
+
+TEST(Threads, SplitCoversEverythingOnce) {
+  ThreadPool pool(3);
+  for (const int64_t n : {0, 1, 15, 16, 17, 48, 1000}) {
+    std::array<int, 1000> seen = {};
+    pool.split(n, 16, [&](int64_t begin, int64_t end) {
+      EXPECT_EQ(begin % 16, 0);
+      for (int64_t i = begin; i < end; ++i) ++seen[i];
+    });
+    EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), n);
+  }
+}
+
+TEST(Threads, FloatControlIsDefaultOnEveryThread) {
+  ThreadPool pool(2);
+  std::array<bool, 2> is_default = {};
+  pool.run([&](int thread) { is_default[thread] = float_control_is_default(); });
+  EXPECT_TRUE(is_default[0]);
+  EXPECT_TRUE(is_default[1]);
+}
+
+TEST(Memory, IsZeroedAlignedAndMovable) {
+  auto buffer = HugeBuffer::allocate(3 << 20);
+  ASSERT_TRUE(buffer);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % (2 << 20), 0u);
+  EXPECT_EQ(buffer->data()[(3 << 20) - 1], std::byte{0});
+  HugeBuffer other = std::move(*buffer);
+  EXPECT_EQ(other.size(), size_t{3} << 20);
+  EXPECT_LE(other.huge_bytes(), size_t{4} << 20);
+}
+
+TEST(Memory, AbsurdSizesAreRefused) {
+  EXPECT_FALSE(HugeBuffer::allocate(std::numeric_limits<size_t>::max()));
+  EXPECT_FALSE(HugeBuffer::allocate(size_t{1} << 60));
+}
+
+TEST(MappedFile, RefusesWhatIsNoFile) {
+  EXPECT_EQ(MappedFile::open("/nonexistent/file").error().code, ErrorCode::NotFound);
+  EXPECT_EQ(MappedFile::open("/").error().code, ErrorCode::Io);
+}
+
+TEST(Sha256, KnownDigests) {  // FIPS 180-4 examples
+  EXPECT_EQ(sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  const char* abc = "abc";
+  EXPECT_EQ(sha256(std::as_bytes(std::span(abc, 3))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace paceline

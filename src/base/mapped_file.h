@@ -1,0 +1,28 @@
+// A file mapped for reading.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include "base/result.h"
+
+namespace paceline {
+
+class MappedFile {
+ public:
+  MappedFile() = default;
+  // NotFound, or Io for a folder, a device, or what may not be read. An empty file maps to nothing.
+  static Result<MappedFile> open(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,167 @@
+// The engine: a checkpoint opened once, and generations that run on it. This header is the library
+// interface; applications need nothing below it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "models/model.h"
+#include "spec/drafter.h"
+#include "spec/policy.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace paceline {
+
+inline constexpr int kMaxDepth = 16;   // drafts a round at most
+inline constexpr int kAutoDepth = -1;  // the policy decides each round
+
+enum class WeightsType { Native, BF16, F32 };
+
+struct EngineOptions {
+  int threads = 0;          // 0: the CPUs that this process may use
+  WeightsType weights = WeightsType::Native;
+  std::optional<CacheType> cache;  // none: f16, or f32 with f32 weights
+  int context = 0;          // positions a sequence may hold; 0: what the checkpoint was made for
+  // Called while loading with what is being done and the share done so far, 0 to 1.
+  std::function<void(std::string_view what, double share)> progress;
+};
+
+enum class DrafterKind { Auto, None, Lookup, Scripted };
+
+struct Request {
+  std::vector<TokenId> prompt;  // at least one token
+  int max_tokens = 256;         // at least 1; capped by the context
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  int depth = kAutoDepth;  // drafts a round, 0 to kMaxDepth, or kAutoDepth
+  DrafterKind drafter = DrafterKind::Auto;
+  // For DrafterKind::Scripted: the token drafted for output index i is script[i]; past its end the
+  // drafter is silent. Output index 0 is the token that the prefill yields.
+  std::vector<TokenId> script;
+  int logprobs = -1;  // -1: none; n >= 0: each token's own and those of the n most likely
+};
+
+enum class FinishReason { None, Stop, Length, Interrupted };
+const char* to_string(FinishReason reason);
+
+struct TokenLogprob {
+  TokenId id = 0;
+  float logprob = 0;                             // natural logarithm, of raw logits
+  std::vector<std::pair<TokenId, float>> top;  // descending, ties by id
+};
+
+// One emitted token. depth 0: the trunk's own choice; d >= 1: the draft at depth d stood.
+struct EmittedToken {
+  TokenId id = 0;
+  int depth = 0;
+  DraftSource source = DraftSource::Scripted;  // of a draft that stood
+};
+
+// Text that has become certain: whole UTF-8 characters, and no part of a stop string.
+struct TextPiece {
+  std::string text;
+  EmittedToken token;  // the token that the piece came with, for colouring
+};
+
+struct GenerationStats {
+  int prompt_tokens = 0;
+  int64_t rounds = 0;
+  int64_t round_tokens = 0;  // tokens emitted by rounds; the prefill's token is not among them
+  int depth_limit = 0;       // K: entries of the lists below
+  std::vector<int64_t> drafted_by_depth;
+  std::vector<int64_t> accepted_by_depth;
+  std::vector<int64_t> accepted_by_source;  // index: DraftSource
+  double prefill_seconds = 0;
+  double draft_seconds = 0;   // rounds: drafting,
+  double verify_seconds = 0;  // the trunk's passes,
+  double other_seconds = 0;   // accepting, committing, text
+  double decode_seconds() const { return draft_seconds + verify_seconds + other_seconds; }
+  double tokens_per_second() const {
+    return decode_seconds() > 0 ? static_cast<double>(round_tokens) / decode_seconds() : 0;
+  }
+  double tokens_per_round() const {
+    return rounds > 0 ? static_cast<double>(round_tokens) / static_cast<double>(rounds) : 0;
+  }
+};
+
+class Engine;
+
+// One generation under way. Step it until it is done; it may be dropped at any time.
+class Generation {
+ public:
+  ~Generation();
+  Generation(Generation&&) noexcept;
+  Generation& operator=(Generation&&) noexcept;
+
+  // Runs the prefill (first call) or one round and returns the text that became certain; empty
+  // when none did. After done() it returns nothing more. The error case is a row of logits
+  // without a finite maximum.
+  Result<std::span<const TextPiece>> step();
+  bool done() const;
+  // Ends it where it is: finish reason Interrupted, held-back text is released.
+  std::span<const TextPiece> interrupt();
+
+  FinishReason finish_reason() const;
+  const std::vector<EmittedToken>& tokens() const;  // the end token among them, if one came
+  const std::string& text() const;                  // without end token and stop string
+  const std::vector<TokenLogprob>& logprobs() const;
+  const GenerationStats& stats() const;
+  const char* drafter() const;  // "none", "lookup", "scripted"
+
+ private:
+  friend class Engine;
+  struct State;
+  explicit Generation(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class Engine {
+ public:
+  static Result<Engine> open(const std::filesystem::path& path, const EngineOptions& options = {});
+  // For tests and studies: any trunk, without tokenizer; ids only.
+  static Result<Engine> with_model(std::unique_ptr<Model> model, int context, int threads,
+                                   std::vector<TokenId> end_ids, CacheType cache = CacheType::F16);
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  const Model& model() const;
+  const Tokenizer* tokenizer() const;          // null when the checkpoint has none
+  const ChatTemplate* chat_template() const;   // null when the checkpoint has none
+  std::span<const TokenId> end_ids() const;    // ascending
+  int context() const;
+  int threads() const;
+  CacheType cache_type() const;
+  WeightsType weights() const;
+  const std::string& model_sha256() const;  // "" when not made from a file; cached on disk
+
+  // Prompt ids: the chat template where the model has one and raw is false, else the text with the
+  // tokenizer's own BOS rule.
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages) const;
+  Result<std::vector<TokenId>> encode_text(std::string_view text) const;
+  std::string decode(std::span<const TokenId> ids) const;
+
+  // Checks the request (BadUsage names the field) and takes all memory that it needs. One
+  // generation runs at a time.
+  Result<Generation> start(const Request& request) const;
+
+  // r(m) for every width and the price of a draft, measured on this machine at first use, in
+  // passes of one row; see spec/policy.h.
+  const CostModel& costs() const;
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace paceline

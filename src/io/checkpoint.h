@@ -1,0 +1,89 @@
+// A checkpoint on disk, whatever its container: named tensors, mapped, not copied, and what the
+// files say about them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace paceline {
+
+// Types of elements that a file may hold and this program can read.
+enum class DType { F32, F16, BF16, Q8_0, Q4_0, Q4_1 };
+const char* to_string(DType type);  // "Q4_1"
+int block_length(DType type);       // elements of a block: 1 or 32
+int block_bytes(DType type);        // bytes of a block
+
+// One tensor. Quantised blocks run along the last, contiguous dimension.
+struct Tensor {
+  std::string name;  // as in the file
+  DType type = DType::F32;
+  std::vector<int64_t> shape;        // outermost first: a matrix is {n_out, n_in}
+  std::span<const std::byte> data;   // in the mapped file; not necessarily aligned
+
+  int64_t elements() const;
+};
+
+// Metadata values of a GGUF file, read through conversions that lose nothing.
+class Metadata {
+ public:
+  virtual ~Metadata() = default;
+  virtual bool has(std::string_view key) const = 0;
+  virtual std::optional<int64_t> integer(std::string_view key) const = 0;
+  virtual std::optional<double> number(std::string_view key) const = 0;
+  virtual std::optional<bool> boolean(std::string_view key) const = 0;
+  virtual std::optional<std::string_view> text(std::string_view key) const = 0;
+  virtual std::optional<std::vector<std::string_view>> texts(std::string_view key) const = 0;
+  virtual std::optional<std::vector<int64_t>> integers(std::string_view key) const = 0;
+  virtual std::optional<std::vector<double>> numbers(std::string_view key) const = 0;
+};
+
+class Checkpoint {
+ public:
+  enum class Kind { Gguf, Safetensors };
+
+  // A .gguf file, or a folder with safetensors (single or sharded with an index) and config.json.
+  // Everything in the headers is checked here, before any of it is used.
+  static Result<Checkpoint> open(const std::filesystem::path& path);
+  ~Checkpoint();
+  Checkpoint(Checkpoint&&) noexcept;
+  Checkpoint& operator=(Checkpoint&&) noexcept;
+
+  Kind kind() const;
+  const std::filesystem::path& path() const;
+  std::span<const Tensor> tensors() const;
+  const Tensor* find(std::string_view name) const;  // null when there is none
+  const Metadata* metadata() const;                 // GGUF only, else null
+
+  // Files of a folder, as text; empty where there is no such file. Read and size-checked at open.
+  const std::string& config_json() const;
+  const std::string& generation_config_json() const;
+  const std::string& tokenizer_json() const;
+  const std::string& tokenizer_config_json() const;
+  const std::string& chat_template_jinja() const;
+
+  // Things worth a warning that are no fault: stray files and the like, a sentence each.
+  std::span<const std::string> warnings() const;
+
+  // SHA-256 of the GGUF file; of a folder, of the sorted lines "digest  name" of its weight files.
+  // Computed once per file state (size, time) and remembered in the user's cache folder.
+  Result<std::string> sha256() const;
+
+ private:
+  struct State;
+  explicit Checkpoint(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Element values in float32, exactly as the reference packages give them: product and sum rounded
+// separately. out.size() elements from element `first` on, which must lie on a block border.
+void dequantize(const Tensor& tensor, int64_t first, std::span<float> out);
+
+}  // namespace paceline

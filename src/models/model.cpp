@@ -1,0 +1,48 @@
+#include "models/model.h"
+
+#include <numeric>
+
+#include "base/check.h"
+
+namespace paceline {
+
+void SequenceState::open_block(const Block& block) {
+  check(block.rows() > 0, "a block has rows");
+  check(block.first_pos() == length_, "a block continues the committed positions");
+  check(block.rows() <= capacity_ - length_, "a block fits into the cache");
+  open_rows_ = block.rows();
+  open_is_chain_ = block.is_chain();
+  open_parents_.assign(block.parents().begin(), block.parents().end());
+}
+
+void SequenceState::commit(std::span<const int> path) {
+  int parent = Block::kNoParent;
+  for (const int row : path) {
+    check(row >= 0 && row < open_rows_, "a committed row is a row of the block");
+    check(open_parents_[row] == parent, "a committed path leads from parent to child");
+    parent = row;
+  }
+  keep(path);
+  length_ += static_cast<int>(path.size());
+  open_rows_ = 0;
+}
+
+void SequenceState::commit(int n_rows) {
+  check(open_is_chain_, "only a chain is committed by a count");
+  check(n_rows >= 0 && n_rows <= open_rows_, "no more rows are committed than the block has");
+  if (static_cast<int>(chain_path_.size()) < n_rows) {
+    chain_path_.resize(n_rows);
+    std::iota(chain_path_.begin(), chain_path_.end(), 0);
+  }
+  commit(std::span<const int>(chain_path_).first(n_rows));
+}
+
+void SequenceState::truncate(int length) {
+  check(length >= 0 && length <= length_, "a cache is cut back to a committed position");
+  open_rows_ = 0;
+  if (length == length_) return;
+  forget(length);
+  length_ = length;
+}
+
+}  // namespace paceline

@@ -1,0 +1,114 @@
+// What every trunk offers: blocks in, logits and hiddens out, and a state that only commit moves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/mat.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "models/block.h"
+
+namespace paceline {
+
+enum class CacheType { F16, BF16, F32 };
+
+// Facts about a loaded trunk.
+struct ModelInfo {
+  std::string family;  // "llama"
+  int n_layers = 0;
+  int dim = 0;
+  int hidden_dim = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int vocab_size = 0;      // rows of the output matrix
+  int context_length = 0;  // positions that the checkpoint was made for
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;  // bytes that one pass streams: every matrix and norm once
+  int64_t huge_bytes = 0;    // how many of the weights' bytes stand on 2 MiB pages
+};
+
+// What a trunk remembers of one sequence: caches, and for other families windows and recurrent
+// state. The position is private; commit is the only way to move it.
+class SequenceState {
+ public:
+  virtual ~SequenceState() = default;
+  SequenceState(const SequenceState&) = delete;
+  SequenceState& operator=(const SequenceState&) = delete;
+
+  int length() const { return length_; }      // committed positions
+  int capacity() const { return capacity_; }  // positions there is room for
+  virtual int64_t bytes() const = 0;          // memory that the caches take
+
+  // Keeps those rows of the block read last that lie on `path`: row indices, each the parent of the
+  // next, the first without parent. Every other row is void, as if it had never been read.
+  void commit(std::span<const int> path);
+  // The same for the first n rows of a chain.
+  void commit(int n_rows);
+
+  // Forgets committed positions from `length` on.
+  void truncate(int length);
+
+ protected:
+  explicit SequenceState(int capacity) : capacity_(capacity) {}
+
+  // forward() announces the block that it is about to append.
+  void open_block(const Block& block);
+
+  // Families whose rows do not simply stay where they were written (windows, recurrent state, the
+  // branches of a tree) put them in their place here; a chain in a flat cache has nothing to do.
+  virtual void keep(std::span<const int> path) { (void)path; }
+  virtual void forget(int length) { (void)length; }
+
+ private:
+  int length_ = 0;
+  int capacity_ = 0;
+  int open_rows_ = 0;  // provisional rows of the block read last
+  bool open_is_chain_ = true;
+  std::vector<int> open_parents_;
+  std::vector<int> chain_path_;  // 0, 1, 2 ... for commit(n_rows)
+};
+
+// Which rows of a block are to get logits.
+enum class LogitRows { None, Last, All };
+
+// Results of one pass; views into the workspace, valid until its next use.
+struct TrunkOut {
+  Mat<const float> logits;  // (asked-for rows, vocab_size)
+  Mat<const float> hidden;  // (rows, dim), after the final norm
+};
+
+// Memory for the activations of one pass, taken at start.
+class Workspace {
+ public:
+  virtual ~Workspace() = default;
+  virtual int max_rows() const = 0;
+};
+
+// A trunk. Const after loading, so that several threads may share it, each with states and a
+// workspace of its own.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelInfo& info() const = 0;
+
+  // TooLarge when the caches for `capacity` positions do not fit into memory.
+  virtual Result<std::unique_ptr<SequenceState>> make_state(int capacity,
+                                                            CacheType cache) const = 0;
+  // max_rows: rows of the largest block; max_logit_rows: rows for which logits are asked at most.
+  virtual Result<std::unique_ptr<Workspace>> make_workspace(int max_rows,
+                                                            int max_logit_rows) const = 0;
+
+  // Reads the block behind the committed positions of `state`. Its rows are provisional until
+  // state.commit. Row r's results depend on the committed positions and on r's ancestors alone, bit
+  // for bit: never on the number of rows, siblings, threads or earlier chunking. Allocates nothing.
+  virtual TrunkOut forward(const Block& block, SequenceState& state, LogitRows rows,
+                           Workspace& workspace) const = 0;
+};
+
+}  // namespace paceline
