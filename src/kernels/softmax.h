@@ -1,0 +1,13 @@
+// Softmax over a vocabulary, for log-probabilities.
+#pragma once
+
+#include <span>
+
+namespace paceline {
+
+// log(sum(exp(row))): the maximum taken out; exp summed in sixteen lanes over spans of 1,024
+// elements, spans added in ascending order (docs/numerics.md, rule 2). The same bits on every
+// machine.
+float log_sum_exp(std::span<const float> row);
+
+}  // namespace paceline
