@@ -25,8 +25,8 @@ int block_bytes(DType type);        // bytes of a block
 struct Tensor {
   std::string name;  // as in the file
   DType type = DType::F32;
-  std::vector<int64_t> shape;        // outermost first: a matrix is {n_out, n_in}
-  std::span<const std::byte> data;   // in the mapped file; not necessarily aligned
+  std::vector<int64_t> shape;       // outermost first: a matrix is {n_out, n_in}
+  std::span<const std::byte> data;  // in the mapped file; not necessarily aligned
 
   int64_t elements() const;
 };
