@@ -14,7 +14,8 @@ enum class DraftSource : uint8_t { Lookup, Scripted };
 inline constexpr int kDraftSources = 2;
 const char* to_string(DraftSource source);  // "lookup"
 
-// One guess.
+// One guess. Drafts form a chain; for a tree each will also name the draft that it continues, which
+// becomes the parent of its row in the block.
 struct Draft {
   TokenId token = 0;
   DraftSource source = DraftSource::Scripted;
@@ -24,21 +25,43 @@ struct Draft {
 };
 inline constexpr int kEvidenceLevels = 16;
 
+// The calls come in this order: begin; prefill for the chunks of the prompt; observe with the first
+// token of the output; then draft (not in every round) and observe in turn. Each row of the trunk's
+// hiddens that is committed is handed over exactly once, together with the token that followed it,
+// in the order of positions and without a gap: what a draft head needs to keep one entry of its own
+// cache per committed position. Rows that fell never arrive; what draft() itself wrote into such a
+// cache is provisional, and observe overwrites it from the trunk's true hiddens.
 class Drafter {
  public:
   virtual ~Drafter() = default;
 
-  // A new sequence. Everything known of an earlier one is forgotten.
-  virtual void begin(std::span<const TokenId> prompt) = 0;
+  // A new sequence, whose text so far is the prompt. Everything known of an earlier one is
+  // forgotten. capacity: the tokens that prompt and output may have together; all memory for them
+  // is taken here, since the calls below run inside rounds and allocate nothing.
+  virtual void begin(std::span<const TokenId> prompt, int capacity) = 0;
 
-  // What the last pass made of the sequence: `tokens` were appended to the text. The row of
-  // `hidden` (rows, dim) at index i is the trunk's hidden of the token before tokens[i]; drafters
-  // with a cache of their own (draft heads) keep one entry per committed position from it.
+  // The trunk has read a chunk of the prompt: row i of `hidden` (next.size() rows, dim) is its
+  // hidden of the token before next[i]. `next` are tokens of the prompt, known since begin; the
+  // prompt's last row comes with observe.
+  virtual void prefill(std::span<const TokenId> next, Mat<const float> hidden) {
+    (void)next, (void)hidden;
+  }
+
+  // `tokens`, at least one, were appended to the text: row i of `hidden` (tokens.size() rows, dim)
+  // is the trunk's hidden of the token before tokens[i]. The view is valid during the call.
   virtual void observe(std::span<const TokenId> tokens, Mat<const float> hidden) = 0;
 
-  // Guesses for the positions behind the text so far, the most likely chain first; fewer than
-  // out.size(), down to none, where the drafter has nothing worth saying. Returns how many.
+  // Guesses for the positions behind the text so far; fewer than out.size(), down to none, where
+  // the drafter has nothing worth saying. Returns how many.
   virtual int draft(std::span<Draft> out) = 0;
+};
+
+// Plain decoding: a drafter that never says anything.
+class SilentDrafter : public Drafter {
+ public:
+  void begin(std::span<const TokenId> /*prompt*/, int /*capacity*/) override {}
+  void observe(std::span<const TokenId> /*tokens*/, Mat<const float> /*hidden*/) override {}
+  int draft(std::span<Draft> /*out*/) override { return 0; }
 };
 
 }  // namespace paceline

@@ -1,0 +1,15 @@
+#include "spec/drafter.h"
+
+namespace paceline {
+
+const char* to_string(DraftSource source) {
+  switch (source) {
+    case DraftSource::Lookup:
+      return "lookup";
+    case DraftSource::Scripted:
+      return "scripted";
+  }
+  return "unknown";
+}
+
+}  // namespace paceline

@@ -1,0 +1,33 @@
+// Drafts from the request's own text: what followed the last time when the text ended like now.
+#pragma once
+
+#include "spec/drafter.h"
+#include "spec/suffix_automaton.h"
+
+namespace paceline {
+
+struct LookupOptions {
+  // Silent when the longest repeated suffix is shorter. 1 leaves it to the policy, which learns for
+  // each length of match what it is worth.
+  int min_match = 1;
+};
+
+// Over prompt and output: the longest suffix that occurred before, at its most recent place, and
+// the tokens that followed it there. Where these run into the end of the text they go on with the
+// drafts themselves, so a short cycle is drafted to any depth. The evidence of the draft at depth d
+// is the length of the match that it continues, match + d - 1. Appending a token costs O(1)
+// amortised, drafting O(drafts).
+class LookupDrafter : public Drafter {
+ public:
+  explicit LookupDrafter(LookupOptions options = {}) : options_(options) {}
+
+  void begin(std::span<const TokenId> prompt, int capacity) override;
+  void observe(std::span<const TokenId> tokens, Mat<const float> hidden) override;
+  int draft(std::span<Draft> out) override;
+
+ private:
+  LookupOptions options_;
+  SuffixAutomaton text_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+// A round: draft, verify, accept, commit; one trunk pass.
+#pragma once
+
+#include "spec/accept.h"
+#include "spec/drafter.h"
+#include "spec/policy.h"
+#include "spec/sequence.h"
+
+namespace paceline {
+
+// How many drafts a round verifies.
+struct Depth {
+  int limit = 0;                     // K: that many at most, and asked of the drafter
+  DepthPolicy* policy = nullptr;     // decides each round; null: all that the drafter offers
+  const CostModel* costs = nullptr;  // for the policy
+};
+
+// Counts of one round. Drafts behind a token that ends the sequence count neither as drafted nor as
+// accepted.
+struct RoundStats {
+  int n_proposed = 0;  // guesses of the drafter, before the policy chose and wherever it ended
+  int n_drafted = 0;   // verified by the trunk: depths 1 to n_drafted
+  int n_accepted = 0;  // depths 1 to n_accepted stood
+  int n_emitted = 0;   // tokens
+  bool ended = false;  // the sink ended the sequence
+  double draft_seconds = 0;
+  double verify_seconds = 0;
+};
+
+// Runs one round of a sequence that has a pending token and a budget of at least 1. The block is
+// clipped to the budget, so that a round never emits more. One row is committed for each token
+// emitted: the last of them is the new pending token. Every later row is void. Allocates nothing.
+// An error (a row without a finite maximum) leaves the text as it was before the round.
+Result<RoundStats> run_round(Sequence& seq, Drafter& drafter, const Depth& depth,
+                             const AcceptRule& rule, TokenSink& sink);
+
+}  // namespace paceline

@@ -1,0 +1,282 @@
+#include "spec/round.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "spec/lookup.h"
+#include "tests/toy_model.h"
+#include "tests/toy_runs.h"
+
+namespace paceline {
+namespace {
+
+using Tokens = std::vector<TokenId>;
+
+TEST(Round, AcceptsToThePlaceThatIsWrongAndCountsIt) {
+  const ToyModel model;
+  const Tokens plain = toy_plain(model);
+  for (const int place : {1, 2, 3, 4}) {
+    PlaceDrafter drafter(plain, place);
+    const ToyRun run = toy_run(model, drafter);
+    EXPECT_EQ(run.tokens, plain);
+    for (size_t i = 0; i + 5 < run.rounds.size(); ++i) {  // the last are clipped
+      EXPECT_EQ(run.rounds[i].n_drafted, 4);
+      EXPECT_EQ(run.rounds[i].n_accepted, place - 1);
+      EXPECT_EQ(run.rounds[i].n_emitted, place);
+    }
+  }
+}
+
+// Case 18, and the same for every place.
+TEST(Round, TheStateHoldsPromptAndOutputButThePendingToken) {
+  const ToyModel model;
+  Tokens prompt(20);
+  for (int i = 0; i < 20; ++i) prompt[i] = 7 * i % 300;
+  for (const int place : {0, 1, 2, 3}) {
+    ToyRunOptions options{.prompt = prompt, .budget = 40, .depth = 3};
+    PlaceDrafter drafter(toy_plain(model, options), place);
+    int rounds = -1;
+    options.check_round = [&](const Sequence& seq, const Tokens& output) {
+      Tokens want = prompt;
+      want.insert(want.end(), output.begin(), output.end() - 1);
+      EXPECT_EQ(seq.state->length(), static_cast<int>(want.size()));
+      EXPECT_EQ(static_cast<const ToyState&>(*seq.state).tokens(), want);
+      EXPECT_EQ(seq.pending, output.back());
+      EXPECT_EQ(seq.budget, 40 - static_cast<int>(output.size()));
+      ++rounds;
+    };
+    toy_run(model, drafter, options);
+    EXPECT_GE(rounds, 5);
+  }
+}
+
+TEST(Round, IsClippedToTheBudget) {
+  const ToyModel model;
+  for (int budget = 1; budget <= 20; ++budget) {
+    ToyRunOptions options{.budget = budget, .depth = 4};
+    const Tokens plain = toy_plain(model, options);
+    ASSERT_EQ(static_cast<int>(plain.size()), budget);
+    for (const int place : {0, 1, 4}) {  // all right, wrong first, wrong last
+      PlaceDrafter drafter(plain, place);
+      const ToyRun run = toy_run(model, drafter, options);
+      EXPECT_EQ(run.tokens, plain);
+      int left = budget - 1;
+      for (const RoundStats& round : run.rounds) {
+        EXPECT_EQ(round.n_proposed, std::min(4, left - 1));  // the last token needs no draft
+        left -= round.n_emitted;
+      }
+    }
+  }
+}
+
+// The end token at each place of a block of 5, all drafts right: the block before it is shifted by
+// the budgets of depth.
+TEST(Round, DraftsBehindAnEndCountNeitherAsDraftedNorAsAccepted) {
+  const ToyModel model;
+  const Tokens plain = toy_plain(model, {.budget = 30});
+  for (int at = 1; at <= 12; ++at) {
+    ASSERT_EQ(std::count(plain.begin(), plain.begin() + at, plain[at]), 0);
+    PlaceDrafter drafter(plain, 0);
+    int length = 0;
+    ToyRunOptions options{.budget = 30, .depth = 4, .end = plain[at]};
+    options.check_round = [&](const Sequence& seq, const Tokens&) { length = seq.state->length(); };
+    const ToyRun run = toy_run(model, drafter, options);
+    EXPECT_EQ(run.tokens, Tokens(plain.begin(), plain.begin() + at + 1));
+    EXPECT_EQ(length, 5 + at) << "nothing behind the end stays in the cache";
+    const int index = (at - 1) % 5;  // of the end within its block
+    const RoundStats& last = run.rounds.back();
+    EXPECT_TRUE(last.ended);
+    EXPECT_EQ(last.n_emitted, index + 1);
+    EXPECT_EQ(last.n_drafted, std::min(4, index + 1));
+    EXPECT_EQ(last.n_accepted, std::min(4, index + 1));
+  }
+}
+
+TEST(Round, AnEndAsCorrectionLeavesTheDraftThatFellCounted) {
+  const ToyModel model;
+  const Tokens plain = toy_plain(model, {.budget = 30});
+  PlaceDrafter drafter(plain, 2);
+  const ToyRun run = toy_run(model, drafter, {.budget = 30, .depth = 4, .end = plain[2]});
+  ASSERT_EQ(run.rounds.size(), 1u);
+  EXPECT_EQ(run.rounds[0].n_emitted, 2);  // one draft, then the correction that ends
+  EXPECT_EQ(run.rounds[0].n_accepted, 1);
+  EXPECT_EQ(run.rounds[0].n_drafted, 2);  // depth 2 fell; depths 3 and 4 lie behind the end
+}
+
+// Cases 30 and 33: what a draft head is fed.
+class HeadProbe : public PlaceDrafter {
+ public:
+  using PlaceDrafter::PlaceDrafter;
+  void begin(std::span<const TokenId> prompt, int capacity) override {
+    PlaceDrafter::begin(prompt, capacity);
+    pairs.clear();
+  }
+  void prefill(std::span<const TokenId> next, Mat<const float> hidden) override {
+    note(next, hidden);
+  }
+  void observe(std::span<const TokenId> tokens, Mat<const float> hidden) override {
+    PlaceDrafter::observe(tokens, hidden);
+    note(tokens, hidden);
+    last_row_position = static_cast<int>(hidden.row(hidden.rows - 1)[0]);
+  }
+
+  struct Pair {
+    int position;   // of the hidden row
+    TokenId token;  // read by the trunk there
+    TokenId next;
+  };
+  std::vector<Pair> pairs;
+  int last_row_position = -1;
+
+ private:
+  void note(std::span<const TokenId> next, Mat<const float> hidden) {
+    ASSERT_EQ(static_cast<int>(next.size()), hidden.rows);
+    for (int i = 0; i < hidden.rows; ++i) {
+      pairs.push_back(
+          {static_cast<int>(hidden.row(i)[0]), static_cast<TokenId>(hidden.row(i)[1]), next[i]});
+    }
+  }
+};
+
+TEST(Round, EveryCommittedHiddenIsHandedOverOnceWithTheTokenBehindIt) {
+  const ToyModel model;
+  for (const int n_prompt : {1, 6, 63, 64, 65, 129, 300}) {
+    Tokens text(n_prompt);
+    for (int i = 0; i < n_prompt; ++i) text[i] = 11 * i % 300;
+    ToyRunOptions options{.prompt = text, .budget = 50, .depth = 4};
+    const Tokens plain = toy_plain(model, options);
+    text.insert(text.end(), plain.begin(), plain.end());
+    for (const int place : {0, 1, 2, 3, 4}) {
+      HeadProbe probe(plain, place);
+      ASSERT_EQ(toy_run(model, probe, options).tokens, plain);
+      ASSERT_EQ(probe.pairs.size(), text.size() - 1);
+      for (size_t i = 0; i < probe.pairs.size(); ++i) {
+        EXPECT_EQ(probe.pairs[i].position, static_cast<int>(i));
+        EXPECT_EQ(probe.pairs[i].token, text[i]);
+        EXPECT_EQ(probe.pairs[i].next, text[i + 1]);
+      }
+    }
+  }
+}
+
+TEST(Round, TheHiddenCarriedOnIsTheRowOfTheAcceptedDrafts) {
+  const ToyModel model;
+  const Tokens plain = toy_plain(model);
+  for (const int accepted : {0, 1, 2, 3, 4}) {
+    HeadProbe probe(plain, accepted + 1);  // place 5 of 4 is never wrong
+    int before = -1;
+    int rounds = 0;
+    ToyRunOptions options;
+    options.check_round = [&](const Sequence& seq, const Tokens& output) {
+      if (before >= 0 && seq.budget > 5) {
+        EXPECT_EQ(probe.last_row_position, before + accepted);
+        EXPECT_EQ(probe.pairs.back().next, output.back());
+        ++rounds;
+      }
+      before = seq.state->length();  // the position of the next block's row 0
+    };
+    toy_run(model, probe, options);
+    EXPECT_GE(rounds, 5);
+  }
+}
+
+TEST(Round, ARowWithoutFiniteMaximumEndsInAnErrorOnlyWhereItCounts) {
+  // Position 20 is read by the pass that chooses output index 16.
+  const ToyModel model({.nan_from_pos = 20});
+  SilentDrafter none;
+  const ToyRun alone = toy_run(model, none, {.depth = 0});
+  EXPECT_NE(alone.error.find("position 20 "), std::string::npos) << alone.error;
+  ASSERT_EQ(alone.tokens.size(), 16u);
+  // A drafter that is always wrong reads void rows behind it, and must not fail earlier.
+  PlaceDrafter wrong(alone.tokens, 1);
+  const ToyRun run = toy_run(model, wrong);
+  EXPECT_EQ(run.error, alone.error);
+  EXPECT_EQ(run.tokens, alone.tokens);
+}
+
+// Negative controls: the comparison that the other tests rest on notices these faults.
+TEST(NegativeControl, ASkippedRollbackChangesTheText) {
+  ToyOptions options;
+  const Tokens plain = toy_plain(ToyModel(options));
+  options.skips_rollback = true;
+  const ToyModel broken(options);
+  EXPECT_EQ(toy_plain(broken), plain) << "without drafts nothing needs rolling back";
+  for (const int place : {1, 2, 3, 4}) {
+    PlaceDrafter drafter(plain, place);
+    EXPECT_NE(toy_run(broken, drafter).tokens, plain) << "place " << place;
+  }
+}
+
+class OneTooMany : public GreedyRule {
+ public:
+  OneTooMany() : GreedyRule(plain_argmax) {}
+  Result<Accepted> accept(std::span<const TokenId> drafts, Mat<const float> logits,
+                          int first_pos) const override {
+    auto accepted = GreedyRule::accept(drafts, logits, first_pos);
+    if (accepted && accepted->n_drafts < static_cast<int>(drafts.size())) {
+      accepted->next = plain_argmax(logits.row(++accepted->n_drafts));
+    }
+    return accepted;
+  }
+};
+
+class CarelessSink : public TokenSink {
+ public:
+  explicit CarelessSink(int budget) : budget_(budget) {}
+  bool emit(const EmittedToken& token, std::span<const float> /*logits*/) override {
+    tokens.push_back(token.id);
+    return static_cast<int>(tokens.size()) < budget_;
+  }
+  Tokens tokens;
+
+ private:
+  int budget_;
+};
+
+TEST(NegativeControl, AcceptingOneTooManyChangesTheText) {
+  const ToyModel model;
+  const ToyRunOptions options;
+  const Tokens plain = toy_plain(model, options);
+  for (const int place : {1, 2, 3, 4}) {
+    PlaceDrafter drafter(plain, place);
+    auto seq = make_sequence(model, 5, options.budget, 4, CacheType::F32);
+    ASSERT_TRUE(seq);
+    CarelessSink sink(options.budget);
+    drafter.begin(options.prompt, 100);
+    const OneTooMany rule;
+    ASSERT_TRUE(run_prefill(*seq, options.prompt, drafter, rule, sink));
+    for (bool ended = false; !ended;) {
+      const auto round = run_round(*seq, drafter, {.limit = 4}, rule, sink);
+      ASSERT_TRUE(round);
+      ended = round->ended;
+    }
+    EXPECT_NE(sink.tokens, plain) << "place " << place;
+  }
+}
+
+TEST(ToyModel, ARowDependsOnItsOwnPathAlone) {
+  const auto logits_of = [](const ToyModel& model, bool as_tree) {
+    auto state = model.make_state(20, CacheType::F32);
+    auto workspace = model.make_workspace(8, 8);
+    Block block(8);
+    block.reset(0);
+    block.add(5);
+    model.forward(block, **state, LogitRows::None, **workspace);
+    (*state)->commit(1);
+    block.reset(1);
+    block.add(7);
+    if (as_tree) block.add(9, Block::kNoParent);  // a sibling between the rows of the path
+    const int row = block.add(8, 0);
+    const TrunkOut out = model.forward(block, **state, LogitRows::All, **workspace);
+    const auto last = out.logits.row(row);
+    return std::vector<float>(last.begin(), last.end());
+  };
+  EXPECT_EQ(logits_of(ToyModel(), true), logits_of(ToyModel(), false));
+  const ToyModel broken({.mixes_siblings = true});
+  EXPECT_NE(logits_of(broken, true), logits_of(broken, false));
+}
+
+}  // namespace
+}  // namespace paceline
