@@ -1,13 +1,16 @@
 #include "io/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "base/sha256.h"
+#include "io/folder.h"
 #include "io/gguf_reader.h"
 #include "io/shown.h"
+#include "io/weight_file.h"
 
 namespace paceline {
 namespace fs = std::filesystem;
@@ -15,23 +18,17 @@ namespace fs = std::filesystem;
 struct Checkpoint::State {
   Kind kind = Kind::Gguf;
   fs::path path;
-  std::vector<MappedFile> files;  // what tensors and metadata point into
-  std::vector<Tensor> tensors;
+  Folder contents;              // of a GGUF file: the file, its tensors and warnings
+  GgufMetadata metadata;        // views into the file
   std::vector<size_t> by_name;  // indices of tensors, sorted by name
-  GgufMetadata metadata;
-  std::string config_json;
-  std::string generation_config_json;
-  std::string tokenizer_json;
-  std::string tokenizer_config_json;
-  std::string chat_template_jinja;
-  std::vector<std::string> warnings;
 };
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {
   State& s = *state_;
-  s.by_name.resize(s.tensors.size());
+  s.by_name.resize(s.contents.tensors.size());
   std::iota(s.by_name.begin(), s.by_name.end(), size_t{0});
-  std::ranges::sort(s.by_name, {}, [&](size_t i) -> std::string_view { return s.tensors[i].name; });
+  std::ranges::sort(s.by_name, {},
+                    [&](size_t i) -> std::string_view { return s.contents.tensors[i].name; });
 }
 
 Checkpoint::~Checkpoint() = default;
@@ -42,53 +39,72 @@ Result<Checkpoint> Checkpoint::open(const fs::path& path) {
   auto state = std::make_unique<State>();
   state->path = path;
   std::error_code failure;
-  const fs::file_status status = fs::status(path, failure);
-  if (status.type() == fs::file_type::not_found) {
-    return Error{ErrorCode::NotFound, shown_path(path) + ": no such file or folder"};
+  if (fs::is_directory(path, failure)) {
+    auto folder = open_folder(path);
+    if (!folder) return folder.error();
+    state->kind = Kind::Safetensors;
+    state->contents = std::move(*folder);
+    return Checkpoint(std::move(state));
   }
-  if (failure) return Error{ErrorCode::Io, shown_path(path) + ": " + failure.message()};
-  if (!fs::is_regular_file(status)) {
-    return Error{ErrorCode::BadUsage, shown_path(path) + ": not a .gguf file and not a folder"};
-  }
-  auto file = MappedFile::open(path);
+
+  auto file = open_weight_file(path, path.filename().native());
   if (!file) return file.error();
-  auto contents = read_gguf(file->bytes(), shown_path(path));
-  if (!contents) return contents.error();
-  state->files.push_back(std::move(*file));
-  state->tensors = std::move(contents->tensors);
-  state->metadata = std::move(contents->metadata);
-  state->warnings = std::move(contents->warnings);
+  const std::string name = shown_path(path);
+  if (path.extension() == ".safetensors") {
+    return Error{ErrorCode::BadUsage,
+                 fmt::format("{}: a model is a .gguf file or a folder; name the folder that holds "
+                             "this file and its config.json",
+                             name)};
+  }
+  auto gguf = read_gguf(file->map.bytes(), name);
+  if (!gguf) return gguf.error();
+  state->kind = Kind::Gguf;
+  state->metadata = std::move(gguf->metadata);
+  state->contents.tensors = std::move(gguf->tensors);
+  state->contents.warnings = std::move(gguf->warnings);
+  state->contents.files.push_back(std::move(*file));
   return Checkpoint(std::move(state));
 }
 
 Checkpoint::Kind Checkpoint::kind() const { return state_->kind; }
 const fs::path& Checkpoint::path() const { return state_->path; }
-std::span<const Tensor> Checkpoint::tensors() const { return state_->tensors; }
+std::span<const Tensor> Checkpoint::tensors() const { return state_->contents.tensors; }
 
 const Tensor* Checkpoint::find(std::string_view name) const {
-  const auto name_of = [&](size_t i) -> std::string_view { return state_->tensors[i].name; };
+  const auto name_of = [&](size_t i) -> std::string_view {
+    return state_->contents.tensors[i].name;
+  };
   const auto found = std::ranges::lower_bound(state_->by_name, name, {}, name_of);
   if (found == state_->by_name.end() || name_of(*found) != name) return nullptr;
-  return &state_->tensors[*found];
+  return &state_->contents.tensors[*found];
 }
 
 const Metadata* Checkpoint::metadata() const {
   return state_->kind == Kind::Gguf ? &state_->metadata : nullptr;
 }
 
-const std::string& Checkpoint::config_json() const { return state_->config_json; }
+const std::string& Checkpoint::config_json() const { return state_->contents.config_json; }
 const std::string& Checkpoint::generation_config_json() const {
-  return state_->generation_config_json;
+  return state_->contents.generation_config_json;
 }
-const std::string& Checkpoint::tokenizer_json() const { return state_->tokenizer_json; }
+const std::string& Checkpoint::tokenizer_json() const { return state_->contents.tokenizer_json; }
 const std::string& Checkpoint::tokenizer_config_json() const {
-  return state_->tokenizer_config_json;
+  return state_->contents.tokenizer_config_json;
 }
-const std::string& Checkpoint::chat_template_jinja() const { return state_->chat_template_jinja; }
-std::span<const std::string> Checkpoint::warnings() const { return state_->warnings; }
+const std::string& Checkpoint::chat_template_jinja() const {
+  return state_->contents.chat_template_jinja;
+}
+std::span<const std::string> Checkpoint::warnings() const { return state_->contents.warnings; }
 
 Result<std::string> Checkpoint::sha256() const {
-  return paceline::sha256(state_->files.front().bytes());
+  const std::vector<WeightFile>& files = state_->contents.files;
+  if (state_->kind == Kind::Gguf) return cached_sha256(files.front());
+  std::vector<std::string> lines;  // as sha256sum prints them
+  for (const WeightFile& file : files)
+    lines.push_back(cached_sha256(file) + "  " + file.name + "\n");
+  std::ranges::sort(lines);
+  const std::string text = fmt::format("{}", fmt::join(lines, ""));
+  return paceline::sha256(std::as_bytes(std::span(text)));
 }
 
 }  // namespace paceline

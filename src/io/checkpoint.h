@@ -31,7 +31,11 @@ struct Tensor {
   int64_t elements() const;
 };
 
-// Metadata values of a GGUF file, read through conversions that lose nothing.
+// Metadata values of a GGUF file, read through conversions that lose nothing: integer() reads every
+// integer type and bools as 0 or 1, number() floats and integers that a double holds exactly,
+// boolean() and text() only their own type. The singular ones read scalars and the plural ones
+// arrays, not each other's; anything that does not fit is none. Views live as long as the
+// checkpoint.
 class Metadata {
  public:
   virtual ~Metadata() = default;
@@ -50,7 +54,8 @@ class Checkpoint {
   enum class Kind { Gguf, Safetensors };
 
   // A .gguf file, or a folder with safetensors (single or sharded with an index) and config.json.
-  // Everything in the headers is checked here, before any of it is used.
+  // Everything in the headers is checked here, before any of it is used; tensor data are mapped and
+  // not touched. The rules are told in io/gguf_reader.h, io/safetensors_reader.h and io/folder.h.
   static Result<Checkpoint> open(const std::filesystem::path& path);
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -62,7 +67,8 @@ class Checkpoint {
   const Tensor* find(std::string_view name) const;  // null when there is none
   const Metadata* metadata() const;                 // GGUF only, else null
 
-  // Files of a folder, as text; empty where there is no such file. Read and size-checked at open.
+  // Files of a folder, as text; empty where there is no such file, as for a GGUF file. Read at
+  // open; refused above 16 MiB (tokenizer_config.json 64 MiB, tokenizer.json 256 MiB).
   const std::string& config_json() const;
   const std::string& generation_config_json() const;
   const std::string& tokenizer_json() const;
@@ -72,8 +78,9 @@ class Checkpoint {
   // Things worth a warning that are no fault: stray files and the like, a sentence each.
   std::span<const std::string> warnings() const;
 
-  // SHA-256 of the GGUF file; of a folder, of the sorted lines "digest  name" of its weight files.
-  // Computed once per file state (size, time) and remembered in the user's cache folder.
+  // SHA-256 of the GGUF file; of a folder, of the sorted lines "digest  name" of its weight files,
+  // each with a newline: sha256sum FILES | LC_ALL=C sort | sha256sum. Computed once per file state
+  // (path, size, time, inode) and remembered in the user's cache folder (io/weight_file.h).
   Result<std::string> sha256() const;
 
  private:

@@ -1,0 +1,37 @@
+// A Hugging Face folder: safetensors weights and the text files beside them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/checkpoint.h"
+#include "io/weight_file.h"
+
+namespace paceline {
+
+struct Folder {
+  std::vector<WeightFile> files;  // sorted by name
+  std::vector<Tensor> tensors;    // file by file, within one by offset
+  std::string config_json;
+  std::string generation_config_json;
+  std::string tokenizer_json;
+  std::string tokenizer_config_json;
+  std::string chat_template_jinja;
+  std::vector<std::string> warnings;
+};
+
+// Which weights are meant:
+//   model.safetensors.index.json is there: what its weight_map names, each tensor from the shard
+//     named for it. Every missing shard and tensor is told. Tensors that a shard holds without
+//     being named for it, and .safetensors files that the index does not name, are left out with a
+//     warning.
+//   else model.safetensors, others beside it left out with a warning; else the only .safetensors
+//     file; several are refused, since nothing says which of them is meant.
+//
+// Links are followed for reading. Only the shards that an index names must, links resolved, lie in
+// the folder; except in a Hugging Face cache, where snapshots/<revision>/ links into blobs/ beside
+// snapshots/.
+Result<Folder> open_folder(const std::filesystem::path& path);
+
+}  // namespace paceline
