@@ -1,0 +1,147 @@
+// paceline bench: plain and speculative arms, interleaved in one process.
+#include "measure/bench.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "apps/bench_prompts.h"
+#include "apps/bench_report.h"
+#include "apps/commands.h"
+#include "apps/decode_flags.h"
+#include "apps/interrupt.h"
+#include "apps/json_file.h"
+#include "apps/model_flags.h"
+#include "apps/prompt_flags.h"
+#include "apps/spec_flags.h"
+#include "apps/terminal.h"
+#include "apps/values.h"
+
+namespace paceline::apps {
+namespace {
+
+struct BenchFlags {
+  ModelFlags model;
+  PromptFlags prompts;
+  DecodeFlags decode;
+  SpecFlags spec;
+  JsonFile json;
+  int repeats = 0;  // 0: what goes with --quick
+  double seconds = 0;
+  bool quick = false;
+};
+
+Result<void> check_flags(BenchFlags& given) {
+  if (auto ok = given.spec.check(); !ok) return ok;
+  if (auto ok = given.decode.check(); !ok) return ok;
+  if (auto ok = given.json.check(); !ok) return ok;
+  auto& depths = given.spec.depths;
+  if (depths[0] != 0) {  // the plain arm is what the others are held against
+    depths.erase(std::remove(depths.begin(), depths.end(), 0), depths.end());
+    depths.insert(depths.begin(), 0);
+  }
+  if (given.quick) given.decode.max_tokens = std::min(given.decode.max_tokens, 48);
+  if (given.repeats == 0) given.repeats = given.quick ? 1 : 2;
+  return {};
+}
+
+// The prompts asked for, or the built-in ones; with --quick two of every category.
+Result<std::vector<PromptSource>> read_prompts(const BenchFlags& given) {
+  if (given.prompts.any()) return given.prompts.read();
+  auto sources = parse_prompts(bench_prompts(), "the built-in prompts", true);
+  if (!sources || !given.quick) return sources;
+  std::vector<PromptSource> few;
+  for (PromptSource& source : *sources) {
+    const auto same = std::count_if(few.begin(), few.end(), [&](const PromptSource& other) {
+      return other.category == source.category;
+    });
+    if (same < 2) few.push_back(std::move(source));
+  }
+  return few;
+}
+
+std::vector<measure::BenchPrompt> bench_requests(const BenchFlags& given,
+                                                 const std::vector<Prompt>& prompts,
+                                                 const std::vector<std::vector<TokenId>>& scripts) {
+  std::vector<measure::BenchPrompt> list;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    measure::BenchPrompt prompt{prompts[i].id, prompts[i].category,
+                                given.decode.request(prompts[i].ids)};
+    if (!scripts.empty()) prompt.request.script = scripts[i];
+    list.push_back(std::move(prompt));
+  }
+  return list;
+}
+
+}  // namespace
+
+int bench(Args args) {
+  BenchFlags given;
+  Flags flags("bench",
+              "Time plain and speculative decoding side by side, arms taking turns. Inside the "
+              "timing are the rounds; loading, prefill and a warm-up are outside.",
+              "paceline bench model.gguf --depths 0,4,auto --json bench.json");
+  given.model.add(flags);
+  given.prompts.add(flags);
+  given.decode.add(flags, 128, false);
+  given.spec.add(flags, "arms, depth 0 added in front (default: 0,auto)", {0, kAutoDepth});
+  flags.group("Measuring");
+  flags.integer("--repeats", given.repeats, 1, 1000,
+                "times each prompt is run in each arm (default: 2)");
+  flags.value(
+      "--seconds", "S",
+      [&](std::string_view text) -> Result<void> {
+        const auto number = parse_number(text, 0.1, 1e6);
+        if (!number) return number.error();
+        given.seconds = *number;
+        return {};
+      },
+      "begin no further prompt after this time");
+  flags.flag("--quick", given.quick, "two prompts of each category, 48 tokens, once");
+  flags.group("Output");
+  given.json.add_flag(flags);
+
+  const auto outcome = flags.parse(args);
+  if (!outcome) return fail("bench", outcome.error());
+  if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
+  if (auto ok = check_flags(given); !ok) return fail("bench", ok.error());
+  const auto sources = read_prompts(given);
+  if (!sources) return fail("bench", sources.error());
+  const auto scripts = given.spec.read_scripts(sources->size());
+  if (!scripts) return fail("bench", scripts.error());
+
+  catch_interrupts();
+  const auto engine = given.model.open();
+  if (!engine) return fail("bench", engine.error());
+  const auto prompts = given.prompts.encode(*sources, *engine);
+  if (!prompts) return fail("bench", prompts.error());
+  Json report = report_header("bench", given.model, *engine, given.spec.drafter_name());
+
+  ProgressLine progress;
+  measure::BenchOptions options;
+  options.depths = given.spec.depths;
+  options.drafter = given.spec.kind();
+  options.repeats = given.repeats;
+  options.seconds = given.seconds;
+  options.pass_repeats = given.quick ? 7 : 21;
+  options.seed = given.model.seed;
+  options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
+  options.stop = interrupted;
+  const auto result =
+      measure::run_bench(*engine, bench_requests(given, *prompts, *scripts), options);
+  progress.clear();
+  if (!result) return fail("bench", result.error());
+
+  report["prompts"] = prompts->size();
+  report["repeats"] = given.repeats;
+  report["max_tokens"] = given.decode.max_tokens;
+  report["interrupted"] = interrupted();
+  add_bench_json(*result, report);
+  if (!given.json.is_stdout()) print_bench_table(report, *result);
+  if (auto written = given.json.write(report); !written) return fail("bench", written.error());
+  if (interrupted()) return kExitInterrupted;
+  return result->identical ? kExitSuccess : kExitCheckFailed;
+}
+
+}  // namespace paceline::apps

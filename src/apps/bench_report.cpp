@@ -1,0 +1,156 @@
+#include "apps/bench_report.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "apps/spec_flags.h"
+
+namespace paceline::apps {
+namespace {
+
+using measure::ArmSummary;
+using measure::BenchResult;
+
+double ratio(double a, double b) { return b > 0 ? a / b : 0; }
+double ratio(int64_t a, int64_t b) { return ratio(static_cast<double>(a), static_cast<double>(b)); }
+
+double tokens_per_round(const ArmSummary& arm) { return ratio(arm.round_tokens, arm.rounds); }
+
+Json arm_json(const ArmSummary& arm) {
+  Json joint = Json::array();
+  Json conditional = Json::array();
+  int64_t before = arm.rounds;
+  for (const int64_t accepted : arm.accepted_by_depth) {
+    joint.push_back(ratio(accepted, arm.rounds));
+    conditional.push_back(ratio(accepted, before));
+    before = accepted;
+  }
+  const auto rounds = static_cast<double>(arm.rounds);
+  return Json{
+      {"depth", arm.depth == kAutoDepth ? Json("auto") : Json(arm.depth)},
+      {"drafter", arm.drafter},
+      {"tokens", arm.tokens},
+      {"rounds", arm.rounds},
+      {"tokens_per_round", tokens_per_round(arm)},
+      {"drafted_by_depth", arm.drafted_by_depth},
+      {"accepted_by_depth", arm.accepted_by_depth},
+      {"joint_acceptance", std::move(joint)},
+      {"conditional_acceptance", std::move(conditional)},
+      {"tokens_per_second", arm.tokens_per_second},
+      {"speedup", arm.speedup},
+      {"speedup_interval", Json::array({arm.speedup_interval.low, arm.speedup_interval.high})},
+      {"pairs", arm.pairs},
+      {"predicted_tokens_per_second", arm.predicted_tokens_per_second},
+      {"round_ms", Json{{"draft", ratio(arm.draft_seconds * 1e3, rounds)},
+                        {"verify", ratio(arm.verify_seconds * 1e3, rounds)},
+                        {"other", ratio(arm.other_seconds * 1e3, rounds)}}}};
+}
+
+Json arms_json(const std::vector<ArmSummary>& arms) {
+  Json list = Json::array();
+  for (const ArmSummary& arm : arms) list.push_back(arm_json(arm));
+  return list;
+}
+
+Json break_even_json(const BenchResult& result) {
+  Json by_depth = Json::object();
+  for (int depth = 1; depth <= kMaxDepth; depth *= 2) {
+    const double tokens = measure::break_even_tokens(result.passes, result.draft_cost, depth);
+    const auto acceptance = measure::break_even_acceptance(tokens, depth);
+    by_depth[fmt::format("{}", depth)] =
+        Json{{"tokens_per_round", tokens},
+             {"acceptance", acceptance ? Json(*acceptance) : Json(nullptr)}};
+  }
+  return by_depth;
+}
+
+// Wide intervals, or a machine that had something else to do.
+bool is_noisy(const BenchResult& result, const Json& report) {
+  constexpr double kWide = 0.05;                  // half-width, as a share
+  double widest = result.passes.uncertainty / 2;  // of single passes: shorter, so twice as wide
+  for (const ArmSummary& arm : result.arms) {
+    const double half = (arm.speedup_interval.high - arm.speedup_interval.low) / 2;
+    if (arm.depth != 0) widest = std::max(widest, ratio(half, arm.speedup));
+  }
+  const double load = report["machine_load"][0].get<double>();
+  return std::max(widest, result.plain_spread) > kWide || load > report["cpus"].get<double>() / 2;
+}
+
+void print_arm(const ArmSummary& arm) {
+  fmt::print("{:<6}{:<9}{:>8}{:>9.2f}{:>11.1f}{:>9.2f}x  [{:.2f}, {:.2f}] {:>11.1f}",
+             depth_name(arm.depth), arm.drafter, arm.tokens, tokens_per_round(arm),
+             arm.tokens_per_second, arm.speedup, arm.speedup_interval.low,
+             arm.speedup_interval.high, arm.predicted_tokens_per_second);
+  constexpr size_t kShown = 6;
+  const size_t n = std::min(arm.accepted_by_depth.size(), kShown);
+  for (size_t d = 0; d < n; ++d) {
+    fmt::print("{}{:.2f}", d == 0 ? "   " : " ", ratio(arm.accepted_by_depth[d], arm.rounds));
+  }
+  fmt::print("\n");
+}
+
+}  // namespace
+
+void add_bench_json(const BenchResult& result, Json& report) {
+  report["complete"] = result.complete;
+  report["arms"] = arms_json(result.arms);
+  report["identical"] = result.identical;
+  report["different"] = result.different;
+  report["cyclic"] = result.cyclic;
+  Json by_category = Json::object();
+  for (const auto& [category, arms] : result.by_category) by_category[category] = arms_json(arms);
+  report["by_category"] = std::move(by_category);
+  Json multiplier = Json::object();
+  for (const int rows : {1, 2, 3, 4, 5, 6, 8, 16}) {
+    multiplier[fmt::format("{}", rows)] = result.passes.multiplier[rows];
+  }
+  report["verify_multiplier"] = std::move(multiplier);
+  report["verify_position"] = result.passes.position;
+  report["one_row_ms"] = result.passes.one_row_seconds * 1e3;
+  report["draft_cost"] = result.draft_cost;
+  report["break_even"] = break_even_json(result);
+  const auto rate_json = [](double rate) { return rate > 0 ? Json(rate) : Json(nullptr); };
+  report["bandwidth"] = Json{{"reached", rate_json(result.reached_rate)},
+                             {"limit", rate_json(result.limit_rate)},
+                             {"limit_best", rate_json(result.limit_best_rate)}};
+  report["noisy"] = is_noisy(result, report);
+}
+
+void print_bench_table(const Json& report, const BenchResult& result) {
+  fmt::print("{} threads, {}, {}, pages of {}, load {:.2f}\n", report["threads"].dump(),
+             report["instruction_set"].get<std::string>(), report["cpu"].get<std::string>(),
+             report["page_size"].get<std::string>(), report["machine_load"][0].get<double>());
+  fmt::print(
+      "\ndepth drafter    tokens  /round   tokens/s   speedup  95 % interval   predicted   "
+      "joint acceptance by depth\n");
+  for (const ArmSummary& arm : result.arms) print_arm(arm);
+  for (const auto& [category, arms] : result.by_category) {
+    if (result.by_category.size() == 1) break;
+    fmt::print("\n{}\n", category.empty() ? "without category" : category);
+    for (const ArmSummary& arm : arms) print_arm(arm);
+  }
+  fmt::print("\nverify multiplier at position {}:", result.passes.position);
+  for (const auto& [rows, r] : report["verify_multiplier"].items()) {
+    fmt::print(" r({}) {:.2f}", rows, r.get<double>());
+  }
+  fmt::print("\ndraft cost {:.4f} of a pass; depth 4 pays from {:.2f} tokens/round on\n",
+             result.draft_cost, measure::break_even_tokens(result.passes, result.draft_cost, 4));
+  if (result.limit_rate > 0) {
+    fmt::print("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",
+               result.reached_rate, result.limit_rate,
+               100 * result.reached_rate / result.limit_rate);
+  } else {
+    fmt::print("bandwidth: {:.1f} GB/s reached; no memory left for the bare loop\n",
+               result.reached_rate);
+  }
+  for (const std::string& id : result.cyclic) {
+    fmt::print("prompt {}: the answer runs into a short cycle; its acceptance says little\n", id);
+  }
+  for (const std::string& id : result.different) fmt::print("prompt {}: arms differ\n", id);
+  fmt::print("identical: {}{}{}\n", result.identical ? "yes" : "no",
+             report["noisy"].get<bool>() ? "; noisy: repeat on a quiet machine" : "",
+             result.complete ? "" : "; not all prompts were run");
+}
+
+}  // namespace paceline::apps

@@ -1,0 +1,18 @@
+// The commands of the program, a file each. Every one takes its own arguments, without program and
+// command name, and returns the exit status.
+#pragma once
+
+#include <span>
+
+namespace paceline::apps {
+
+using Args = std::span<const char* const>;
+
+int generate(Args args);
+int chat(Args args);
+int bench(Args args);
+int inspect(Args args);
+int tokenize(Args args);
+int synth(Args args);
+
+}  // namespace paceline::apps

@@ -1,0 +1,110 @@
+// paceline generate: continues prompts, one arm or several side by side, and says whether the arms
+// wrote the same.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "apps/commands.h"
+#include "apps/decode_flags.h"
+#include "apps/generate_report.h"
+#include "apps/interrupt.h"
+#include "apps/json_file.h"
+#include "apps/model_flags.h"
+#include "apps/prompt_flags.h"
+#include "apps/spec_flags.h"
+#include "apps/stream.h"
+#include "apps/terminal.h"
+#include "apps/values.h"
+
+namespace paceline::apps {
+namespace {
+
+struct GenerateFlags {
+  ModelFlags model;
+  PromptFlags prompts;
+  DecodeFlags decode;
+  SpecFlags spec;
+  JsonFile json;
+  int color = 0;  // index into auto, always, never
+};
+
+// Runs every arm over every prompt until all is done or Ctrl-C.
+Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engine& engine,
+                                          const std::vector<Prompt>& prompts,
+                                          const std::vector<std::vector<TokenId>>& scripts) {
+  const bool show_text = !flags.json.is_stdout();
+  const bool on_terminal = stdout_is_terminal();
+  const bool color = use_color(static_cast<ColorChoice>(flags.color));
+  std::vector<PromptResult> results;
+  for (size_t i = 0; i < prompts.size() && !interrupted(); ++i) {
+    PromptResult result{prompts[i].id, prompts[i].ids, {}};
+    for (const int depth : flags.spec.depths) {
+      if (interrupted()) break;
+      Request request = flags.decode.request(prompts[i].ids);
+      request.depth = depth;
+      request.drafter = flags.spec.kind();
+      if (!scripts.empty()) request.script = scripts[i];
+      const bool streams = show_text && (result.arms.empty() || on_terminal);
+      if (streams && on_terminal && prompts.size() * flags.spec.depths.size() > 1) {
+        fmt::print("{}\n",
+                   dimmed(fmt::format("-- prompt {}, depth {}", prompts[i].id, depth_name(depth))));
+      }
+      TextSink sink(streams, color);
+      auto arm = run_arm(engine, request, sink);
+      if (!arm) return arm.error();
+      result.arms.push_back(*std::move(arm));
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace
+
+int generate(Args args) {
+  GenerateFlags given;
+  Flags flags("generate", "Continue prompts; the text goes to standard output as it comes.",
+              "paceline generate model.gguf --prompt \"Say it again: a b c d e\" --depths 0,auto");
+  given.model.add(flags);
+  given.prompts.add(flags);
+  given.decode.add(flags, 256, true);
+  given.spec.add(flags, "several arms side by side, such as 0,4,auto", {kAutoDepth});
+  flags.group("Output");
+  given.json.add_flag(flags);
+  flags.choice("--color", {"auto", "always", "never"}, given.color,
+               "drafted tokens in colour by depth (default: on a terminal)");
+
+  const auto outcome = flags.parse(args);
+  if (!outcome) return fail("generate", outcome.error());
+  if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
+  if (auto ok = given.spec.check(); !ok) return fail("generate", ok.error());
+  if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
+  if (auto ok = given.json.check(); !ok) return fail("generate", ok.error());
+  const auto sources = given.prompts.read();
+  if (!sources) return fail("generate", sources.error());
+  const auto scripts = given.spec.read_scripts(sources->size());
+  if (!scripts) return fail("generate", scripts.error());
+
+  catch_interrupts();
+  const auto engine = given.model.open();
+  if (!engine) return fail("generate", engine.error());
+  const auto prompts = given.prompts.encode(*sources, *engine);
+  if (!prompts) return fail("generate", prompts.error());
+  Json report = report_header("generate", given.model, *engine, given.spec.drafter_name());
+
+  const auto results = run_all(given, *engine, *prompts, *scripts);
+  if (!results) return fail("generate", results.error());
+  const bool same = std::all_of(results->begin(), results->end(),
+                                [](const PromptResult& result) { return result.identical(); });
+  print_summary(*results, given.spec.depths);
+  if (interrupted()) fmt::print(stderr, "interrupted\n");
+  report["interrupted"] = interrupted();
+  report["identical"] = same;
+  report["results"] = results_json(*results);
+  if (auto written = given.json.write(report); !written) return fail("generate", written.error());
+  if (interrupted()) return kExitInterrupted;
+  return same ? kExitSuccess : kExitCheckFailed;
+}
+
+}  // namespace paceline::apps

@@ -1,0 +1,147 @@
+// paceline inspect: what a checkpoint holds and what will run.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "apps/commands.h"
+#include "apps/json_file.h"
+#include "apps/model_flags.h"
+#include "apps/values.h"
+#include "io/checkpoint.h"
+
+namespace paceline::apps {
+namespace {
+
+Json tokenizer_json(const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr) return nullptr;
+  const auto bos = tokenizer->bos();
+  return Json{{"description", tokenizer->description()},
+              {"vocab_size", tokenizer->vocab_size()},
+              {"bos", bos ? Json(*bos) : Json(nullptr)},
+              {"adds_bos", tokenizer->adds_bos()}};
+}
+
+// Matrices whose type changes at load: with --weights bf16 or f32 all of another type.
+Json converted_json(const Checkpoint& checkpoint, const ModelFlags& flags) {
+  Json list = Json::array();
+  if (flags.weights == 0) return list;
+  const DType target = flags.weights == 1 ? DType::BF16 : DType::F32;
+  std::map<std::string, int> counts;
+  for (const Tensor& tensor : checkpoint.tensors()) {
+    if (tensor.shape.size() == 2 && tensor.type != target) ++counts[to_string(tensor.type)];
+  }
+  for (const auto& [type, n] : counts) {
+    list.push_back(Json{{"from", type}, {"to", to_string(target)}, {"tensors", n}});
+  }
+  return list;
+}
+
+Json types_json(const Checkpoint& checkpoint) {
+  std::map<std::string, int> counts;
+  for (const Tensor& tensor : checkpoint.tensors()) ++counts[to_string(tensor.type)];
+  Json types = Json::object();
+  for (const auto& [type, n] : counts) types[type] = n;
+  return types;
+}
+
+std::string joined(const Json& counts) {
+  std::string text;
+  for (const auto& [type, n] : counts.items()) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n.dump(), type);
+  }
+  return text;
+}
+
+std::string with_separators(int64_t n) {
+  std::string digits = fmt::format("{}", n);
+  for (auto place = static_cast<ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
+    digits.insert(static_cast<size_t>(place), ",");
+  }
+  return digits;
+}
+
+void print_table(const Json& report, const ModelInfo& info, const Engine& engine) {
+  const auto line = [](const char* name, const std::string& value) {
+    fmt::print("{:<16}{}\n", name, value);
+  };
+  const Json& tokenizer = report["tokenizer"];
+  line("family", info.family);
+  line("parameters", with_separators(info.parameters));
+  line("shape", fmt::format("{} layers, {} wide, {} hidden, {}/{} heads of {}, {} words",
+                            info.n_layers, info.dim, info.hidden_dim, info.n_heads, info.n_kv_heads,
+                            info.head_dim, with_separators(info.vocab_size)));
+  line("context", fmt::format("{} of {}", engine.context(), info.context_length));
+  line("weights", fmt::format("{} bytes a pass, pages of {}", with_separators(info.weight_bytes),
+                              report["page_size"].get<std::string>()));
+  line("types", joined(report["types"]));
+  for (const Json& change : report["converted"]) {
+    line("converted",
+         fmt::format("{} {} to {}", change["tensors"].dump(), change["from"].get<std::string>(),
+                     change["to"].get<std::string>()));
+  }
+  line("head", "none");
+  line("unused tensors", report["unused_tensors"].empty()
+                             ? "none"
+                             : fmt::format("{}", report["unused_tensors"].size()));
+  line("tokenizer", tokenizer.is_null()
+                        ? "none"
+                        : fmt::format("{}, {} words", tokenizer["description"].get<std::string>(),
+                                      tokenizer["vocab_size"].dump()));
+  line("chat template", engine.chat_template() != nullptr ? "yes" : "none");
+  line("end ids", join_ids({engine.end_ids().begin(), engine.end_ids().end()}));
+  line("sha256", report["sha256"].get<std::string>());
+  line("runs on", fmt::format("{}, {} threads, {}", report["instruction_set"].get<std::string>(),
+                              engine.threads(), report["cpu"].get<std::string>()));
+  for (const Json& warning : report["warnings"]) line("warning", warning.get<std::string>());
+}
+
+}  // namespace
+
+int inspect(Args args) {
+  ModelFlags model;
+  JsonFile json;
+  Flags flags("inspect", "What a checkpoint holds and what will run.",
+              "paceline inspect model.gguf --json -");
+  model.add(flags);
+  flags.group("Output");
+  json.add_flag(flags);
+  const auto outcome = flags.parse(args);
+  if (!outcome) return fail("inspect", outcome.error());
+  if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
+  if (auto ok = json.check(); !ok) return fail("inspect", ok.error());
+
+  const auto checkpoint = Checkpoint::open(model.model);
+  if (!checkpoint) return fail("inspect", checkpoint.error());
+  const auto engine = model.open();
+  if (!engine) return fail("inspect", engine.error());
+
+  const ModelInfo& info = engine->model().info();
+  Json report = report_header("inspect", model, *engine, "none");
+  report["parameters"] = info.parameters;
+  report["weight_bytes"] = info.weight_bytes;
+  report["types"] = types_json(*checkpoint);
+  report["converted"] = converted_json(*checkpoint, model);
+  report["head"] = nullptr;
+  report["unused_tensors"] = Json::array();
+  report["tokenizer"] = tokenizer_json(engine->tokenizer());
+  report["chat_template"] = engine->chat_template() != nullptr;
+  report["end_ids"] = std::vector<TokenId>(engine->end_ids().begin(), engine->end_ids().end());
+  report["sha256"] = engine->model_sha256();
+  report["layers"] = info.n_layers;
+  report["dim"] = info.dim;
+  report["hidden_dim"] = info.hidden_dim;
+  report["n_heads"] = info.n_heads;
+  report["n_kv_heads"] = info.n_kv_heads;
+  report["head_dim"] = info.head_dim;
+  report["vocab_size"] = info.vocab_size;
+  report["context_length"] = info.context_length;
+  report["warnings"] =
+      Json(std::vector<std::string>(checkpoint->warnings().begin(), checkpoint->warnings().end()));
+  if (!json.is_stdout()) print_table(report, info, *engine);
+  if (auto written = json.write(report); !written) return fail("inspect", written.error());
+  return kExitSuccess;
+}
+
+}  // namespace paceline::apps

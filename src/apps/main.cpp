@@ -1,0 +1,68 @@
+// The program: looks at the first argument and hands the rest to that command.
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+#include "apps/commands.h"
+#include "apps/values.h"
+#include "base/version.h"
+
+namespace paceline::apps {
+namespace {
+
+struct Command {
+  std::string_view name;
+  int (*run)(Args args);
+  std::string_view what;
+};
+
+constexpr std::array kCommands = {
+    Command{"generate", generate, "continue prompts, plain or speculative, and compare"},
+    Command{"chat", chat, "talk to the model in the terminal"},
+    Command{"bench", bench, "time plain and speculative decoding side by side"},
+    Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
+    Command{"tokenize", tokenize, "text to token ids and back"},
+    Command{"synth", synth, "write a checkpoint with random weights and real shapes"},
+};
+
+void print_help() {
+  fmt::print(
+      "Paceline writes a language model's text faster without changing a byte of it.\n\n"
+      "Usage: paceline COMMAND MODEL [flags]\n\nCommands:\n");
+  for (const Command& command : kCommands) fmt::print("  {:<10}{}\n", command.name, command.what);
+  fmt::print(
+      "\nMODEL is a folder (config.json and safetensors) or a .gguf file.\n"
+      "paceline COMMAND --help lists a command's flags; paceline --version names the build.\n\n"
+      "Example:\n  paceline generate model.gguf --prompt \"Why is the sky blue?\"\n");
+}
+
+int run(Args args) {
+  if (args.empty()) {
+    fmt::print(stderr, "paceline: no command given; see paceline --help\n");
+    return kExitBadInput;
+  }
+  const std::string_view name = args[0];
+  if (name == "--version") {
+    fmt::print("paceline {} ({})\n", version(), commit());
+    return kExitSuccess;
+  }
+  if (name == "--help" || name == "-h") {
+    print_help();
+    return kExitSuccess;
+  }
+  for (const Command& command : kCommands) {
+    if (name == command.name) return command.run(args.subspan(1));
+  }
+  fmt::print(stderr, "paceline: there is no command {}; see paceline --help\n", in_quotes(name));
+  return kExitBadInput;
+}
+
+}  // namespace
+}  // namespace paceline::apps
+
+int main(int argc, char** argv) {
+  const char* const* arguments = argv;
+  return paceline::apps::run({arguments + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)});
+}

@@ -1,0 +1,80 @@
+#include "apps/model_flags.h"
+
+#include <fmt/core.h>
+
+#include <limits>
+
+#include "apps/terminal.h"
+#include "apps/values.h"
+#include "base/version.h"
+#include "measure/machine.h"
+
+namespace paceline::apps {
+
+void ModelFlags::add(Flags& flags) {
+  flags.positional("MODEL", model, "folder with config.json and safetensors, or a .gguf file");
+  flags.group("Model");
+  flags.integer("--threads", threads, 1, 256, "threads (default: the CPUs this process may use)");
+  flags.choice("--weights", {"native", "bf16", "f32"}, weights,
+               "weights as the file has them (default), or dequantised at load");
+  flags.choice("--cache", {"f16", "bf16", "f32"}, cache,
+               "type of the attention cache (default: f16; f32 with --weights f32)");
+  flags.integer("--context", context, 2, std::numeric_limits<int>::max(),
+                "positions a sequence may hold (default: what the model was made for)");
+  flags.off_only("--numerics", "portable", {"portable"},
+                 "this version has portable numerics only; use portable",
+                 "order of operations: portable");
+  flags.off_only("--kernels", "exact", {"exact"}, "this version has exact kernels only; use exact",
+                 "kernels: exact");
+  flags.value(
+      "--seed", "N",
+      [this](std::string_view given) -> Result<void> {
+        const auto number = parse_integer(given, 0, std::numeric_limits<int64_t>::max());
+        if (!number) return number.error();
+        seed = static_cast<uint64_t>(*number);
+        return {};
+      },
+      "recorded in reports; greedy decoding draws nothing (default: 1)");
+}
+
+Result<Engine> ModelFlags::open() const {
+  ProgressLine progress;
+  EngineOptions options;
+  options.threads = threads;
+  options.weights = static_cast<WeightsType>(weights);
+  if (cache >= 0) options.cache = static_cast<CacheType>(cache);
+  options.context = context;
+  options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
+  return Engine::open(model, options);
+}
+
+Json report_header(const std::string& command, const ModelFlags& flags, const Engine& engine,
+                   const std::string& drafter) {
+  const ModelInfo& info = engine.model().info();
+  const measure::Machine machine = measure::this_machine();
+  const bool huge = info.huge_bytes * 2 >= info.weight_bytes;
+  constexpr const char* kWeights[] = {"native", "bf16", "f32"};
+  constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
+  return Json{{"command", command},
+              {"version", version()},
+              {"commit", commit()},
+              {"model", flags.model},
+              {"model_sha256", engine.model_sha256()},
+              {"head_sha256", nullptr},
+              {"family", info.family},
+              {"numerics", "portable"},
+              {"instruction_set", machine.instruction_set},
+              {"threads", engine.threads()},
+              {"weights", kWeights[static_cast<int>(engine.weights())]},
+              {"cache", kCaches[static_cast<int>(engine.cache_type())]},
+              {"context", engine.context()},
+              {"page_size", huge ? "2 MiB" : "4 KiB"},
+              {"huge_page_bytes", info.huge_bytes},
+              {"cpu", machine.cpu},
+              {"cpus", machine.cpus},
+              {"machine_load", machine.load},
+              {"seed", flags.seed},
+              {"drafter", drafter}};
+}
+
+}  // namespace paceline::apps

@@ -1,0 +1,32 @@
+// MODEL and the flags that say how it is run: shared by every command that loads one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "apps/flags.h"
+#include "apps/json_file.h"
+#include "engine/engine.h"
+
+namespace paceline::apps {
+
+struct ModelFlags {
+  std::string model;
+  int threads = 0;    // 0: the CPUs that this process may use
+  int weights = 0;    // index into native, bf16, f32
+  int cache = -1;     // index into f16, bf16, f32; -1: what goes with the weights
+  int context = 0;    // 0: what the checkpoint was made for
+  uint64_t seed = 1;  // reported; greedy decoding draws nothing
+
+  void add(Flags& flags);
+  // Loads the model, with a line of progress on a terminal.
+  Result<Engine> open() const;
+};
+
+// The head of every report: which program, which model, which machine, under which conditions.
+// Taken before the work begins, so that the load is the machine's and not the run's.
+Json report_header(const std::string& command, const ModelFlags& flags, const Engine& engine,
+                   const std::string& drafter);
+
+}  // namespace paceline::apps

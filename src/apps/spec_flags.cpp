@@ -1,0 +1,164 @@
+#include "apps/spec_flags.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/text_file.h"
+#include "apps/values.h"
+
+namespace paceline::apps {
+namespace {
+
+constexpr const char* kDrafters[] = {"auto", "none", "lookup", "scripted"};
+
+Result<int> parse_depth(std::string_view text) {
+  if (text == "auto") return kAutoDepth;
+  const auto depth = parse_integer(text, 0, kMaxDepth);
+  if (!depth) return wants(fmt::format("0 to {} or auto", kMaxDepth), text);
+  return static_cast<int>(*depth);
+}
+
+// Ids of one line: 1,2,3 or [1,2,3] or {"token_ids": [1,2,3]}.
+Result<std::vector<TokenId>> parse_script(std::string_view line) {
+  const Error bad = wants(R"(lines such as 1,2,3 or {"token_ids": [1,2,3]})", line);
+  if (line.empty() || (line[0] != '[' && line[0] != '{')) {
+    auto ids = parse_ids(line);
+    if (!ids) return bad;
+    return ids;
+  }
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (json.is_discarded()) return bad;
+  const auto list = json.is_object() ? json.find("token_ids") : json.end();
+  if (json.is_object() && list == json.end()) return bad;
+  const nlohmann::json& values = json.is_object() ? *list : json;
+  if (!values.is_array()) return bad;
+  std::vector<TokenId> ids;
+  for (const auto& value : values) {
+    const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= 0x7fffffffu;
+    if (!fits) return bad;
+    ids.push_back(value.get<TokenId>());
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::string depth_name(int depth) {
+  return depth == kAutoDepth ? "auto" : fmt::format("{}", depth);
+}
+
+void SpecFlags::add(Flags& flags, std::string depths_help, std::vector<int> default_depths) {
+  default_depths_ = std::move(default_depths);
+  flags.group("Speculation");
+  flags.value(
+      "--drafter", "auto|none|lookup|scripted",
+      [this](std::string_view given) -> Result<void> {
+        for (int i = 0; i < 4; ++i) {
+          if (given != kDrafters[i]) continue;
+          drafter = i;
+          return {};
+        }
+        if (given == "mtp" || given == "union") {
+          return Error{ErrorCode::Unsupported,
+                       fmt::format("{}: this version has no draft heads; use auto", given)};
+        }
+        return wants("one of auto, none, lookup, scripted", given);
+      },
+      "who drafts (default: auto, which is lookup)");
+  flags.value(
+      "--depth", "K|auto",
+      [this](std::string_view given) -> Result<void> {
+        const auto depth = parse_depth(given);
+        if (!depth) return depth.error();
+        depth_ = *depth;
+        return {};
+      },
+      fmt::format("drafts a round, 0 to {}, or auto, which decides each round (default: auto)",
+                  kMaxDepth));
+  flags.value(
+      "--depths", "K,K,...",
+      [this](std::string_view given) -> Result<void> {
+        for (size_t begin = 0; begin <= given.size();) {
+          const size_t comma = std::min(given.find(',', begin), given.size());
+          const auto depth = parse_depth(given.substr(begin, comma - begin));
+          if (!depth)
+            return wants(fmt::format("0 to {} or auto, separated by commas", kMaxDepth), given);
+          depths.push_back(*depth);
+          begin = comma + 1;
+        }
+        constexpr size_t kMostArms = 32;
+        if (depths.size() > kMostArms) return wants("32 arms at most", given);
+        return {};
+      },
+      std::move(depths_help));
+  flags.text("--drafts", "FILE", drafts,
+             "what the scripted drafter drafts: ids of the answer, a line a prompt");
+  flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0",
+                 "0: drafts form a chain");
+  const std::string no_heads = "this version has no draft heads; leave it out";
+  flags.off_only("--head", "FILE", {""}, no_heads, "not in this version");
+  flags.off_only("--store", "FILE", {""}, "this version has no n-gram store; leave it out",
+                 "not in this version");
+  flags.absent("--learn", "this version has no n-gram store; leave it out", "not in this version");
+  flags.absent("--allow-inexact", "every run of this version is exact; leave it out",
+               "not in this version: every run is exact");
+}
+
+Result<void> SpecFlags::check() {
+  if (depth_ && !depths.empty()) {
+    return Error{ErrorCode::BadUsage, "--depth and --depths are given both; use one"};
+  }
+  if (depth_) depths = {*depth_};
+  if (depths.empty()) depths = default_depths_;
+  if (kind() == DrafterKind::Scripted && !drafts) {
+    return Error{ErrorCode::BadUsage, "--drafter scripted needs --drafts FILE"};
+  }
+  if (drafts && kind() != DrafterKind::Scripted) {
+    return Error{ErrorCode::BadUsage, "--drafts goes with --drafter scripted only"};
+  }
+  return {};
+}
+
+DrafterKind SpecFlags::kind() const {
+  constexpr DrafterKind kKinds[] = {DrafterKind::Auto, DrafterKind::None, DrafterKind::Lookup,
+                                    DrafterKind::Scripted};
+  return kKinds[drafter];
+}
+
+const char* SpecFlags::drafter_name() const { return kDrafters[drafter]; }
+
+Result<std::vector<std::vector<TokenId>>> SpecFlags::read_scripts(size_t n_prompts) const {
+  std::vector<std::vector<TokenId>> scripts;
+  if (!drafts) return scripts;
+  const auto text = read_text("--drafts", *drafts);
+  if (!text) return text.error();
+  int line_number = 0;
+  for (size_t begin = 0; begin < text->size();) {
+    const size_t end = std::min(text->find('\n', begin), text->size());
+    std::string_view line = std::string_view(*text).substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    begin = end + 1;
+    ++line_number;
+    if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    auto script = parse_script(line);
+    if (!script) {
+      return Error{ErrorCode::BadFormat, fmt::format("--drafts {} line {}: {}", *drafts,
+                                                     line_number, script.error().message)};
+    }
+    scripts.push_back(*std::move(script));
+  }
+  if (scripts.size() == 1) {
+    const std::vector<TokenId> for_all = scripts[0];
+    scripts.resize(n_prompts, for_all);
+  }
+  if (scripts.size() != n_prompts) {
+    return Error{ErrorCode::BadFormat,
+                 fmt::format("--drafts {} has {} lines for {} prompts; it wants one for each, or "
+                             "one for all",
+                             *drafts, scripts.size(), n_prompts)};
+  }
+  return scripts;
+}
+
+}  // namespace paceline::apps

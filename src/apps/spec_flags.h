@@ -1,0 +1,34 @@
+// The flags of speculation: which drafter, how deep, and which arms are run side by side.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/flags.h"
+#include "engine/engine.h"
+
+namespace paceline::apps {
+
+struct SpecFlags {
+  int drafter = 0;                    // index into auto, none, lookup, scripted
+  std::vector<int> depths;            // arms in order; kAutoDepth among them
+  std::optional<std::string> drafts;  // file of a scripted drafter
+
+  void add(Flags& flags, std::string depths_help, std::vector<int> default_depths);
+  // What only all flags together can tell.
+  Result<void> check();
+  DrafterKind kind() const;
+  const char* drafter_name() const;
+  // The token ids that the scripted drafter drafts, for each of n prompts; empty without one.
+  Result<std::vector<std::vector<TokenId>>> read_scripts(size_t n_prompts) const;
+
+ private:
+  std::optional<int> depth_;
+  std::vector<int> default_depths_;
+};
+
+// "auto", "4"
+std::string depth_name(int depth);
+
+}  // namespace paceline::apps

@@ -1,0 +1,52 @@
+#include "apps/stream.h"
+
+#include <cstdio>
+
+#include "apps/interrupt.h"
+#include "apps/terminal.h"
+
+namespace paceline::apps {
+
+void TextSink::write(std::span<const TextPiece> pieces) {
+  if (!on_ || pieces.empty()) return;
+  for (const TextPiece& piece : pieces) {
+    if (piece.text.empty()) continue;
+    last_ = piece.text.back();
+    const std::string shown = colored(piece.text, color_ ? piece.token.depth : 0);
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
+  }
+  std::fflush(stdout);
+}
+
+void TextSink::finish() {
+  if (!on_ || last_ == '\n') return;
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink& sink) {
+  auto generation = engine.start(request);
+  if (!generation) return generation.error();
+  while (!generation->done()) {
+    if (interrupted()) {
+      sink.write(generation->interrupt());
+      break;
+    }
+    const auto pieces = generation->step();
+    if (!pieces) return pieces.error();
+    sink.write(*pieces);
+  }
+  sink.finish();
+
+  ArmResult result;
+  result.depth = request.depth;
+  result.drafter = generation->drafter();
+  for (const EmittedToken& token : generation->tokens()) result.token_ids.push_back(token.id);
+  result.text = generation->text();
+  result.finish_reason = generation->finish_reason();
+  result.stats = generation->stats();
+  result.logprobs = generation->logprobs();
+  return result;
+}
+
+}  // namespace paceline::apps

@@ -1,0 +1,39 @@
+// One generation from start to end, its text shown as it comes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace paceline::apps {
+
+// What a generation left behind.
+struct ArmResult {
+  int depth = 0;
+  std::string drafter;
+  std::vector<TokenId> token_ids;
+  std::string text;
+  FinishReason finish_reason = FinishReason::None;
+  GenerationStats stats;
+  std::vector<TokenLogprob> logprobs;
+};
+
+// Writes pieces of text to standard output, drafts that stood in colour; or writes nothing.
+class TextSink {
+ public:
+  TextSink(bool on, bool color) : on_(on), color_(color) {}
+  void write(std::span<const TextPiece> pieces);
+  // A line end behind the text, unless there is one.
+  void finish();
+
+ private:
+  bool on_;
+  bool color_;
+  char last_ = 0;
+};
+
+// Runs until the generation is done or Ctrl-C; then the finish reason is Interrupted.
+Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink& sink);
+
+}  // namespace paceline::apps

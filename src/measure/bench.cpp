@@ -1,0 +1,299 @@
+#include "measure/bench.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "measure/bandwidth.h"
+
+namespace paceline::measure {
+namespace {
+
+// One run of one arm over one prompt.
+struct Run {
+  std::vector<TokenId> ids;
+  std::string drafter;
+  GenerationStats stats;
+};
+
+// The runs of one visit to a prompt, one an arm, made right behind each other.
+struct Visit {
+  size_t prompt = 0;
+  std::vector<Run> runs;
+};
+
+bool stopped(const BenchOptions& options) { return options.stop && options.stop(); }
+
+// Interrupted when it was stopped half-way: such a run counts for nothing.
+Result<Run> run_once(const Engine& engine, const Request& request, const BenchOptions& options) {
+  auto generation = engine.start(request);
+  if (!generation) return generation.error();
+  while (!generation->done()) {
+    if (stopped(options)) return Error{ErrorCode::Interrupted, "interrupted"};
+    if (auto pieces = generation->step(); !pieces) return pieces.error();
+  }
+  Run run;
+  for (const EmittedToken& token : generation->tokens()) run.ids.push_back(token.id);
+  run.drafter = generation->drafter();
+  run.stats = generation->stats();
+  return run;
+}
+
+// All arms over one prompt, first to last or last to first.
+Result<Visit> visit(const Engine& engine, const std::vector<BenchPrompt>& prompts, size_t index,
+                    bool backwards, const BenchOptions& options) {
+  const size_t n_arms = options.depths.size();
+  Visit done{index, std::vector<Run>(n_arms)};
+  for (size_t turn = 0; turn < n_arms; ++turn) {
+    const size_t arm = backwards ? n_arms - 1 - turn : turn;
+    Request request = prompts[index].request;
+    request.depth = options.depths[arm];
+    request.drafter = options.depths[arm] == 0 ? DrafterKind::None : options.drafter;
+    auto run = run_once(engine, request, options);
+    if (!run) return run.error();
+    done.runs[arm] = *std::move(run);
+  }
+  return done;
+}
+
+void add_counts(std::vector<int64_t>& sums, const std::vector<int64_t>& counts) {
+  if (sums.size() < counts.size()) sums.resize(counts.size());
+  for (size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
+}
+
+// Seconds that the arm's rounds should take: a round of n drafts costs r(n + 1) + n d plain rounds.
+// drafted_by_depth tells how many rounds had at least n drafts.
+double predicted_seconds(const ArmSummary& arm, const PassCosts& passes, double draft_cost,
+                         double plain_round_seconds) {
+  double plain_rounds = 0;
+  int64_t at_least = arm.rounds;
+  for (size_t n = 0; n < passes.multiplier.size() - 1; ++n) {
+    const int64_t more = n < arm.drafted_by_depth.size() ? arm.drafted_by_depth[n] : 0;
+    plain_rounds += static_cast<double>(at_least - more) *
+                    (passes.multiplier[n + 1] + static_cast<double>(n) * draft_cost);
+    at_least = more;
+  }
+  return plain_rounds * plain_round_seconds;
+}
+
+// Arm `index` over those visits that `take` picks.
+template <class Take>
+ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const BenchOptions& options,
+                     Take take) {
+  ArmSummary arm;
+  arm.depth = options.depths[index];
+  std::vector<double> rates;
+  std::vector<double> ratios;
+  for (const Visit& visit : visits) {
+    if (!take(visit)) continue;
+    const Run& run = visit.runs[index];
+    const GenerationStats& stats = run.stats;
+    arm.drafter = run.drafter;
+    arm.tokens += static_cast<int64_t>(run.ids.size());
+    arm.round_tokens += stats.round_tokens;
+    arm.rounds += stats.rounds;
+    add_counts(arm.drafted_by_depth, stats.drafted_by_depth);
+    add_counts(arm.accepted_by_depth, stats.accepted_by_depth);
+    arm.draft_seconds += stats.draft_seconds;
+    arm.verify_seconds += stats.verify_seconds;
+    arm.other_seconds += stats.other_seconds;
+    const double rate = stats.tokens_per_second();
+    const double plain_rate = visit.runs[0].stats.tokens_per_second();
+    if (rate > 0 && plain_rate > 0) {  // an answer of one token has no rounds
+      rates.push_back(rate);
+      ratios.push_back(rate / plain_rate);
+    }
+  }
+  arm.pairs = static_cast<int>(ratios.size());
+  if (!ratios.empty()) {
+    arm.tokens_per_second = median(rates);
+    arm.speedup = median(ratios);
+    arm.speedup_interval = median_interval(ratios, options.seed);
+  }
+  return arm;
+}
+
+std::vector<ArmSummary> summarize_all(const std::vector<Visit>& visits,
+                                      const std::vector<BenchPrompt>& prompts,
+                                      const BenchOptions& options, const std::string* category) {
+  std::vector<ArmSummary> arms;
+  for (size_t i = 0; i < options.depths.size(); ++i) {
+    arms.push_back(summarize(visits, i, options, [&](const Visit& visit) {
+      return category == nullptr || prompts[visit.prompt].category == *category;
+    }));
+  }
+  return arms;
+}
+
+// d from what the arms spent on drafting; of all arms together.
+double draft_cost(const std::vector<ArmSummary>& arms, double plain_round_seconds,
+                  const Engine& engine) {
+  double seconds = 0;
+  int64_t drafts = 0;
+  for (const ArmSummary& arm : arms) {
+    if (arm.depth == 0) continue;
+    seconds += arm.draft_seconds;
+    drafts += std::accumulate(arm.drafted_by_depth.begin(), arm.drafted_by_depth.end(), int64_t{0});
+  }
+  if (drafts == 0 || plain_round_seconds <= 0) return engine.costs().draft;
+  return seconds / static_cast<double>(drafts) / plain_round_seconds;
+}
+
+void predict(std::vector<ArmSummary>& arms, const PassCosts& passes, double draft_cost) {
+  const ArmSummary& plain = arms[0];
+  if (plain.rounds == 0) return;
+  const double plain_seconds = plain.draft_seconds + plain.verify_seconds + plain.other_seconds;
+  const double plain_round = plain_seconds / static_cast<double>(plain.rounds);
+  for (ArmSummary& arm : arms) {
+    const double seconds = predicted_seconds(arm, passes, draft_cost, plain_round);
+    if (seconds > 0) {
+      arm.predicted_tokens_per_second = static_cast<double>(arm.round_tokens) / seconds;
+    }
+  }
+}
+
+// Bytes that the plain arm's rounds read: the weights once a round, and the cache up to there.
+double plain_bytes(const std::vector<Visit>& visits, const Engine& engine) {
+  const ModelInfo& info = engine.model().info();
+  const int element_bytes = engine.cache_type() == CacheType::F32 ? 4 : 2;
+  const double position_bytes =
+      2.0 * info.n_layers * info.n_kv_heads * info.head_dim * element_bytes;
+  double bytes = 0;
+  for (const Visit& visit : visits) {
+    const GenerationStats& stats = visit.runs[0].stats;
+    const auto rounds = static_cast<double>(stats.rounds);
+    const double mean_length = stats.prompt_tokens + (rounds + 1) / 2;
+    bytes += rounds * (static_cast<double>(info.weight_bytes) + mean_length * position_bytes);
+  }
+  return bytes;
+}
+
+void compare_arms(const std::vector<Visit>& visits, const std::vector<BenchPrompt>& prompts,
+                  BenchResult& result) {
+  std::vector<bool> differs(prompts.size());
+  std::vector<bool> cycles(prompts.size());
+  std::vector<const std::vector<TokenId>*> first(prompts.size());
+  for (const Visit& visit : visits) {
+    const std::vector<TokenId>*& reference = first[visit.prompt];
+    if (reference == nullptr) reference = &visit.runs[0].ids;
+    for (const Run& run : visit.runs) {
+      if (run.ids != *reference) differs[visit.prompt] = true;
+    }
+    if (ends_in_cycle(*reference)) cycles[visit.prompt] = true;
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (differs[i]) result.different.push_back(prompts[i].id);
+    if (cycles[i]) result.cyclic.push_back(prompts[i].id);
+  }
+  result.identical = result.different.empty();
+}
+
+}  // namespace
+
+double break_even_tokens(const PassCosts& passes, double draft_cost, int depth) {
+  return passes.multiplier[static_cast<size_t>(depth) + 1] + depth * draft_cost;
+}
+
+std::optional<double> break_even_acceptance(double tokens_per_round, int depth) {
+  const auto tokens = [depth](double a) {
+    double sum = 1;
+    double power = 1;
+    for (int d = 0; d < depth; ++d) sum += power *= a;
+    return sum;
+  };
+  if (tokens(1) < tokens_per_round) return std::nullopt;
+  double low = 0;
+  double high = 1;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (tokens(middle) < tokens_per_round ? low : high) = middle;
+  }
+  return high;
+}
+
+bool ends_in_cycle(const std::vector<TokenId>& ids) {
+  constexpr size_t kLongestCycle = 16;
+  constexpr size_t kShortestAnswer = 16;
+  if (ids.size() < kShortestAnswer) return false;
+  for (size_t period = 1; period <= kLongestCycle; ++period) {
+    size_t matched = 0;
+    while (matched + period < ids.size() &&
+           ids[ids.size() - 1 - matched] == ids[ids.size() - 1 - matched - period]) {
+      ++matched;
+    }
+    if (matched >= 2 * period && 2 * (matched + period) >= ids.size()) return true;
+  }
+  return false;
+}
+
+Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPrompt>& prompts,
+                              const BenchOptions& options) {
+  const auto progress = [&](std::string_view what, double share) {
+    if (options.progress) options.progress(what, share);
+  };
+  BenchResult result;
+  auto stream = StreamLoop::make(engine.model().info().weight_bytes, engine.threads());
+  progress("measuring passes", 0);
+  auto passes = measure_passes(engine, 256, options.pass_repeats, options.stop);
+  if (!passes) return passes.error();
+  result.passes = *passes;
+
+  progress("warming up", 0);
+  BenchPrompt warm_up = prompts[0];
+  warm_up.request.max_tokens = std::min(warm_up.request.max_tokens, 32);
+  if (auto dropped = visit(engine, {warm_up}, 0, false, options); !dropped) return dropped.error();
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds_so_far = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  std::vector<Visit> visits;
+  const size_t n_visits = prompts.size() * static_cast<size_t>(options.repeats);
+  for (size_t i = 0; i < n_visits && result.complete; ++i) {
+    const size_t prompt = i % prompts.size();
+    const bool backwards = (prompt + i / prompts.size()) % 2 == 1;
+    progress(fmt::format("prompt {} of {}", i + 1, n_visits),
+             static_cast<double>(i) / static_cast<double>(n_visits));
+    auto done = visit(engine, prompts, prompt, backwards, options);
+    if (!done && done.error().code != ErrorCode::Interrupted) return done.error();
+    if (done) visits.push_back(*std::move(done));
+    if (stream) stream->pass();
+    const bool out_of_time = options.seconds > 0 && seconds_so_far() > options.seconds;
+    if (stopped(options) || (out_of_time && i + 1 < n_visits)) result.complete = false;
+  }
+  if (visits.empty()) return Error{ErrorCode::Interrupted, "interrupted before the first pair"};
+
+  result.arms = summarize_all(visits, prompts, options, nullptr);
+  const ArmSummary& plain = result.arms[0];
+  const double plain_seconds = plain.draft_seconds + plain.verify_seconds + plain.other_seconds;
+  const double plain_round =
+      plain.rounds > 0 ? plain_seconds / static_cast<double>(plain.rounds) : 0;
+  result.draft_cost = draft_cost(result.arms, plain_round, engine);
+  predict(result.arms, result.passes, result.draft_cost);
+  for (const Visit& done : visits) result.by_category[prompts[done.prompt].category];
+  for (auto& [category, arms] : result.by_category) {
+    arms = summarize_all(visits, prompts, options, &category);
+    predict(arms, result.passes, result.draft_cost);
+  }
+  compare_arms(visits, prompts, result);
+
+  if (plain_seconds > 0) result.reached_rate = plain_bytes(visits, engine) / plain_seconds / 1e9;
+  if (stream) {
+    result.limit_rate = stream->median_rate();
+    result.limit_best_rate = stream->best_rate();
+  }
+  std::vector<double> plain_rates;
+  for (const Visit& done : visits) {
+    const double rate = done.runs[0].stats.tokens_per_second();
+    if (rate > 0) plain_rates.push_back(rate);
+  }
+  if (!plain_rates.empty()) {
+    const Interval interval = median_interval(plain_rates, options.seed);
+    result.plain_spread = (interval.high - interval.low) / 2 / median(plain_rates);
+  }
+  return result;
+}
+
+}  // namespace paceline::measure

@@ -1,0 +1,85 @@
+// Plain and speculative decoding, timed side by side in one process.
+//
+// Inside the timing of an arm: its rounds, from the first behind the prefill to the last. Outside:
+// loading, tokenizing, the prefill, and one run of every arm at the start, which is dropped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "measure/pass_costs.h"
+#include "measure/statistics.h"
+
+namespace paceline::measure {
+
+struct BenchPrompt {
+  std::string id;
+  std::string category;  // "" when there is none
+  Request request;       // depth and drafter are set by the arm
+};
+
+struct BenchOptions {
+  std::vector<int> depths;  // arms; the first is 0
+  DrafterKind drafter = DrafterKind::Auto;
+  int repeats = 2;     // times that every prompt is run in every arm
+  double seconds = 0;  // begin no prompt after this time; 0: no limit
+  int pass_repeats = 15;
+  uint64_t seed = 1;  // of the bootstrap
+  std::function<void(std::string_view what, double share)> progress;
+  std::function<bool()> stop;  // looked at between rounds
+};
+
+// One arm over some prompts.
+struct ArmSummary {
+  int depth = 0;
+  std::string drafter;
+  int64_t tokens = 0;        // emitted, the prefill's token among them
+  int64_t round_tokens = 0;  // emitted by rounds
+  int64_t rounds = 0;
+  std::vector<int64_t> drafted_by_depth;
+  std::vector<int64_t> accepted_by_depth;
+  double draft_seconds = 0;
+  double verify_seconds = 0;
+  double other_seconds = 0;
+  double tokens_per_second = 0;  // median over runs
+  double speedup = 1;            // median over pairs of a run and the plain run beside it
+  Interval speedup_interval;
+  int pairs = 0;
+  double predicted_tokens_per_second = 0;  // from the pass costs and the rounds' widths
+};
+
+struct BenchResult {
+  std::vector<ArmSummary> arms;
+  std::map<std::string, std::vector<ArmSummary>> by_category;
+  bool identical = true;               // every arm wrote the same ids for every prompt
+  bool complete = true;                // false after Ctrl-C or the time limit
+  std::vector<std::string> different;  // prompts whose arms differ
+  std::vector<std::string> cyclic;     // prompts whose answer runs into a short cycle
+  PassCosts passes;
+  double draft_cost = 0;       // d: seconds of a draft over those of a one-row pass
+  double reached_rate = 0;     // GB/s of weights and cache in plain decoding
+  double limit_rate = 0;       // GB/s of the bare loop: median,
+  double limit_best_rate = 0;  // and best
+  double plain_spread = 0;     // half-width of the interval of plain tokens/s, as a share
+};
+
+// Interrupted only when nothing was measured.
+Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPrompt>& prompts,
+                              const BenchOptions& options);
+
+// Tokens per round above which K drafts a round pay: r(K+1) + K d.
+double break_even_tokens(const PassCosts& passes, double draft_cost, int depth);
+// The conditional acceptance a, the same at every depth, with which 1 + a + ... + a^K reaches that;
+// none where no acceptance does.
+std::optional<double> break_even_acceptance(double tokens_per_round, int depth);
+
+// Whether the tail of an answer, half of it or more, repeats a cycle of at most 16 tokens.
+bool ends_in_cycle(const std::vector<TokenId>& ids);
+
+}  // namespace paceline::measure
