@@ -14,8 +14,10 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "models/model.h"
+#include "models/registry.h"
 #include "spec/drafter.h"
 #include "spec/policy.h"
+#include "spec/sequence.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -24,13 +26,11 @@ namespace paceline {
 inline constexpr int kMaxDepth = 16;   // drafts a round at most
 inline constexpr int kAutoDepth = -1;  // the policy decides each round
 
-enum class WeightsType { Native, BF16, F32 };
-
 struct EngineOptions {
-  int threads = 0;          // 0: the CPUs that this process may use
+  int threads = 0;  // 0: the CPUs that this process may use
   WeightsType weights = WeightsType::Native;
   std::optional<CacheType> cache;  // none: f16, or f32 with f32 weights
-  int context = 0;          // positions a sequence may hold; 0: what the checkpoint was made for
+  int context = 0;  // tokens of prompt and output together; 0: what the checkpoint was made for
   // Called while loading with what is being done and the share done so far, 0 to 1.
   std::function<void(std::string_view what, double share)> progress;
 };
@@ -40,13 +40,13 @@ enum class DrafterKind { Auto, None, Lookup, Scripted };
 struct Request {
   std::vector<TokenId> prompt;  // at least one token
   int max_tokens = 256;         // at least 1; capped by the context
-  std::vector<std::string> stop;
+  std::vector<std::string> stop = {};
   bool ignore_eos = false;
   int depth = kAutoDepth;  // drafts a round, 0 to kMaxDepth, or kAutoDepth
   DrafterKind drafter = DrafterKind::Auto;
   // For DrafterKind::Scripted: the token drafted for output index i is script[i]; past its end the
   // drafter is silent. Output index 0 is the token that the prefill yields.
-  std::vector<TokenId> script;
+  std::vector<TokenId> script = {};
   int logprobs = -1;  // -1: none; n >= 0: each token's own and those of the n most likely
 };
 
@@ -55,21 +55,14 @@ const char* to_string(FinishReason reason);
 
 struct TokenLogprob {
   TokenId id = 0;
-  float logprob = 0;                             // natural logarithm, of raw logits
+  float logprob = 0;                           // natural logarithm, of raw logits
   std::vector<std::pair<TokenId, float>> top;  // descending, ties by id
-};
-
-// One emitted token. depth 0: the trunk's own choice; d >= 1: the draft at depth d stood.
-struct EmittedToken {
-  TokenId id = 0;
-  int depth = 0;
-  DraftSource source = DraftSource::Scripted;  // of a draft that stood
 };
 
 // Text that has become certain: whole UTF-8 characters, and no part of a stop string.
 struct TextPiece {
-  std::string text;
-  EmittedToken token;  // the token that the piece came with, for colouring
+  std::string_view text;  // valid until the generation's next step
+  EmittedToken token;     // the token that the piece came with, for colouring
 };
 
 struct GenerationStats {
@@ -77,7 +70,8 @@ struct GenerationStats {
   int64_t rounds = 0;
   int64_t round_tokens = 0;  // tokens emitted by rounds; the prefill's token is not among them
   int depth_limit = 0;       // K: entries of the lists below
-  std::vector<int64_t> drafted_by_depth;
+  int64_t proposed = 0;      // guesses of the drafter, those included that the policy held back
+  std::vector<int64_t> drafted_by_depth;  // verified by the trunk
   std::vector<int64_t> accepted_by_depth;
   std::vector<int64_t> accepted_by_source;  // index: DraftSource
   double prefill_seconds = 0;
@@ -95,7 +89,8 @@ struct GenerationStats {
 
 class Engine;
 
-// One generation under way. Step it until it is done; it may be dropped at any time.
+// One generation under way. Step it until it is done; it may be dropped at any time. The engine
+// must outlive it.
 class Generation {
  public:
   ~Generation();
@@ -104,7 +99,8 @@ class Generation {
 
   // Runs the prefill (first call) or one round and returns the text that became certain; empty
   // when none did. After done() it returns nothing more. The error case is a row of logits
-  // without a finite maximum.
+  // without a finite maximum; it ends the generation, with no finish reason. All memory was taken
+  // at the start: a step allocates nothing, except for log-probabilities where they are asked for.
   Result<std::span<const TextPiece>> step();
   bool done() const;
   // Ends it where it is: finish reason Interrupted, held-back text is released.
@@ -112,7 +108,7 @@ class Generation {
 
   FinishReason finish_reason() const;
   const std::vector<EmittedToken>& tokens() const;  // the end token among them, if one came
-  const std::string& text() const;                  // without end token and stop string
+  const std::string& text() const;  // what has become certain, without end token and stop string
   const std::vector<TokenLogprob>& logprobs() const;
   const GenerationStats& stats() const;
   const char* drafter() const;  // "none", "lookup", "scripted"
@@ -127,17 +123,20 @@ class Generation {
 class Engine {
  public:
   static Result<Engine> open(const std::filesystem::path& path, const EngineOptions& options = {});
-  // For tests and studies: any trunk, without tokenizer; ids only.
+  // For tests and studies: any trunk; without a tokenizer, ids only.
   static Result<Engine> with_model(std::unique_ptr<Model> model, int context, int threads,
-                                   std::vector<TokenId> end_ids, CacheType cache = CacheType::F16);
+                                   std::vector<TokenId> end_ids, CacheType cache = CacheType::F16,
+                                   std::unique_ptr<Tokenizer> tokenizer = nullptr);
   ~Engine();
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
 
   const Model& model() const;
-  const Tokenizer* tokenizer() const;          // null when the checkpoint has none
-  const ChatTemplate* chat_template() const;   // null when the checkpoint has none
-  std::span<const TokenId> end_ids() const;    // ascending
+  const Tokenizer* tokenizer() const;         // null when the checkpoint has none
+  const ChatTemplate* chat_template() const;  // null when the checkpoint has none
+  std::span<const TokenId> end_ids() const;   // ascending
+  // Things about the checkpoint that are worth a warning, a sentence each.
+  std::span<const std::string> warnings() const;
   int context() const;
   int threads() const;
   CacheType cache_type() const;
@@ -150,12 +149,13 @@ class Engine {
   Result<std::vector<TokenId>> encode_text(std::string_view text) const;
   std::string decode(std::span<const TokenId> ids) const;
 
-  // Checks the request (BadUsage names the field) and takes all memory that it needs. One
-  // generation runs at a time.
+  // Checks the request (BadUsage names the field; TooLarge with both numbers for a prompt that
+  // leaves no room in the context) and takes all memory that it needs. One generation runs at a
+  // time. Two requests with the same fields give the same tokens, whatever ran before.
   Result<Generation> start(const Request& request) const;
 
-  // r(m) for every width and the price of a draft, measured on this machine at first use, in
-  // passes of one row; see spec/policy.h.
+  // r(m) for every width and the price of a draft, measured on this machine at first use (some
+  // hundred milliseconds) in passes of one row; see spec/policy.h.
   const CostModel& costs() const;
 
  private:

@@ -1,0 +1,190 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/threads.h"
+#include "engine/costs.h"
+#include "engine/end_ids.h"
+#include "engine/engine_state.h"
+#include "engine/open_text.h"
+#include "io/checkpoint.h"
+
+namespace paceline {
+namespace {
+
+Result<int> choose_context(int asked, const ModelInfo& info, const std::string& name) {
+  if (asked < 0) {
+    return Error{
+        ErrorCode::BadUsage,
+        fmt::format("the context should be at least 1 token, but {} was asked for", asked)};
+  }
+  if (asked > info.context_length) {
+    return Error{ErrorCode::BadUsage,
+                 fmt::format("a context of {} tokens was asked for, but {} was made for {}", asked,
+                             name, info.context_length)};
+  }
+  return asked == 0 ? info.context_length : asked;
+}
+
+// A state for the whole context is made and given back, so that one that cannot fit is refused
+// before anything runs.
+Result<void> check_cache_fits(const Model& model, int context, CacheType cache) {
+  const auto state = model.make_state(context, cache);
+  if (state) return {};
+  return Error{
+      state.error().code,
+      state.error().message + fmt::format("; ask for less than {} tokens of context", context)};
+}
+
+Error no_tokenizer(const std::filesystem::path& path) {
+  const std::string name = path.empty() ? "the model" : path.string();
+  return {ErrorCode::BadUsage,
+          name + " has no tokenizer, so text cannot be turned into tokens; give token ids instead"};
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {
+  if (state_->tokenizer == nullptr) return;
+  for (TokenId id = 0; id < state_->tokenizer->vocab_size(); ++id) {
+    if (state_->tokenizer->is_special(id)) continue;
+    const size_t length = state_->tokenizer->bytes(id).size();
+    if (length <= state_->longest_token) continue;
+    state_->longest_token = length;
+    state_->longest_token_id = id;
+  }
+}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptions& options) {
+  if (options.threads < 0) {
+    return Error{
+        ErrorCode::BadUsage,
+        fmt::format("at least one thread is needed, but {} were asked for", options.threads)};
+  }
+  const auto checkpoint = Checkpoint::open(path);
+  if (!checkpoint) return checkpoint.error();
+
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->threads = options.threads > 0 ? options.threads : available_cpus();
+  state->weights = options.weights;
+  state->cache =
+      options.cache.value_or(options.weights == WeightsType::F32 ? CacheType::F32 : CacheType::F16);
+  const auto warnings = checkpoint->warnings();
+  state->warnings.assign(warnings.begin(), warnings.end());
+
+  auto tokenizer = open_tokenizer(*checkpoint);
+  if (!tokenizer) return tokenizer.error();
+  state->tokenizer = std::move(*tokenizer);
+  if (state->tokenizer != nullptr) {
+    auto chat_template = open_chat_template(*checkpoint, *state->tokenizer);
+    if (!chat_template) return chat_template.error();
+    state->chat_template = std::move(*chat_template);
+  }
+
+  auto model = load_model(
+      *checkpoint,
+      {.weights = options.weights, .threads = state->threads, .progress = options.progress});
+  if (!model) return model.error();
+  state->model = std::move(*model);
+  const ModelInfo& info = state->model->info();
+  if (state->tokenizer != nullptr && state->tokenizer->vocab_size() > info.vocab_size) {
+    return Error{ErrorCode::BadFormat,
+                 fmt::format("{}: the tokenizer has {} tokens, but the output matrix only {} rows",
+                             path.string(), state->tokenizer->vocab_size(), info.vocab_size)};
+  }
+
+  const auto context = choose_context(options.context, info, path.string());
+  if (!context) return context.error();
+  state->context = *context;
+  if (auto fits = check_cache_fits(*state->model, *context, state->cache); !fits) {
+    return fits.error();
+  }
+  auto end_ids = read_end_ids(*checkpoint, state->tokenizer.get(), info.vocab_size);
+  if (!end_ids) return end_ids.error();
+  state->end_ids = std::move(*end_ids);
+  return Engine(std::move(state));
+}
+
+Result<Engine> Engine::with_model(std::unique_ptr<Model> model, int context, int threads,
+                                  std::vector<TokenId> end_ids, CacheType cache,
+                                  std::unique_ptr<Tokenizer> tokenizer) {
+  check(model != nullptr, "an engine has a model");
+  const auto chosen = choose_context(context, model->info(), "the model");
+  if (!chosen) return chosen.error();
+  if (auto fits = check_cache_fits(*model, *chosen, cache); !fits) return fits.error();
+  std::sort(end_ids.begin(), end_ids.end());
+  auto state = std::make_unique<State>();
+  state->model = std::move(model);
+  state->tokenizer = std::move(tokenizer);
+  state->end_ids = std::move(end_ids);
+  state->context = *chosen;
+  state->threads = threads;
+  state->cache = cache;
+  return Engine(std::move(state));
+}
+
+const Model& Engine::model() const { return *state_->model; }
+const Tokenizer* Engine::tokenizer() const { return state_->tokenizer.get(); }
+const ChatTemplate* Engine::chat_template() const {
+  return state_->chat_template ? &*state_->chat_template : nullptr;
+}
+std::span<const TokenId> Engine::end_ids() const { return state_->end_ids; }
+std::span<const std::string> Engine::warnings() const { return state_->warnings; }
+int Engine::context() const { return state_->context; }
+int Engine::threads() const { return state_->threads; }
+CacheType Engine::cache_type() const { return state_->cache; }
+WeightsType Engine::weights() const { return state_->weights; }
+
+const std::string& Engine::model_sha256() const {
+  std::call_once(state_->sha256_once, [this] {
+    if (state_->path.empty()) return;
+    const auto checkpoint = Checkpoint::open(state_->path);
+    if (checkpoint) state_->sha256 = checkpoint->sha256().value_or("");
+  });
+  return state_->sha256;
+}
+
+const CostModel& Engine::costs() const {
+  std::call_once(state_->costs_once, [this] {
+    state_->costs =
+        measure_costs(*state_->model, state_->context, state_->cache).value_or(worst_costs());
+  });
+  return state_->costs;
+}
+
+Result<std::vector<TokenId>> Engine::encode_chat(std::span<const ChatMessage> messages) const {
+  if (tokenizer() == nullptr) return no_tokenizer(state_->path);
+  if (chat_template() == nullptr) {
+    return Error{ErrorCode::BadUsage,
+                 "the model has no chat template; give the prompt as plain text instead"};
+  }
+  auto ids = chat_template()->encode(messages, /*add_generation_prompt=*/true, *tokenizer());
+  if (!ids) return ids.error();
+  // Exactly one BOS, whether template or tokenizer is the one that asks for it.
+  const auto bos = tokenizer()->bos();
+  if (tokenizer()->adds_bos() && bos && (ids->empty() || ids->front() != *bos)) {
+    ids->insert(ids->begin(), *bos);
+  }
+  return ids;
+}
+
+Result<std::vector<TokenId>> Engine::encode_text(std::string_view text) const {
+  if (tokenizer() == nullptr) return no_tokenizer(state_->path);
+  std::vector<TokenId> ids;
+  if (const auto bos = tokenizer()->bos(); tokenizer()->adds_bos() && bos) ids.push_back(*bos);
+  tokenizer()->encode(text, /*read_specials=*/false, ids);
+  return ids;
+}
+
+std::string Engine::decode(std::span<const TokenId> ids) const {
+  return tokenizer() == nullptr ? std::string() : paceline::decode(*tokenizer(), ids);
+}
+
+}  // namespace paceline

@@ -1,0 +1,107 @@
+#include "engine/open_text.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "text/bpe.h"
+
+namespace paceline {
+namespace {
+
+using Json = nlohmann::json;
+
+Error in_file(const Checkpoint& checkpoint, const Error& error) {
+  return {error.code, checkpoint.path().string() + ": " + error.message};
+}
+
+Result<std::unique_ptr<Tokenizer>> tokenizer_of_gguf(const Metadata& metadata) {
+  const auto model = metadata.text("tokenizer.ggml.model");
+  if (!model) return std::unique_ptr<Tokenizer>();
+  if (*model != "gpt2") {
+    return Error{ErrorCode::Unsupported, "tokenizer.ggml.model is '" + std::string(*model) +
+                                             "', and only 'gpt2' (byte-level BPE) is known"};
+  }
+  const auto tokens = metadata.texts("tokenizer.ggml.tokens");
+  if (!tokens) return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.tokens"};
+  const auto merges = metadata.texts("tokenizer.ggml.merges");
+  if (!merges) return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.merges"};
+  const auto types = metadata.integers("tokenizer.ggml.token_type");
+  if (!types) return Error{ErrorCode::BadFormat, "no list of integers tokenizer.ggml.token_type"};
+  std::vector<int32_t> token_types;
+  token_types.reserve(types->size());
+  for (const int64_t type : *types) {  // an odd type is refused by name in make_bpe
+    token_types.push_back(type == static_cast<int32_t>(type) ? static_cast<int32_t>(type) : -1);
+  }
+  return make_bpe(
+      GgufVocab{.tokens = *tokens,
+                .merges = *merges,
+                .token_types = token_types,
+                .pre = metadata.text("tokenizer.ggml.pre").value_or(std::string_view()),
+                .bos = metadata.integer("tokenizer.ggml.bos_token_id"),
+                .eos = metadata.integer("tokenizer.ggml.eos_token_id"),
+                .eot = metadata.integer("tokenizer.ggml.eot_token_id"),
+                .adds_bos = metadata.boolean("tokenizer.ggml.add_bos_token").value_or(false)});
+}
+
+// chat_template of tokenizer_config.json: a text, or a list of {name, template}.
+Result<std::string> template_in_config(const std::string& tokenizer_config) {
+  if (tokenizer_config.empty()) return std::string();
+  const Json json = Json::parse(tokenizer_config, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return Error{ErrorCode::BadFormat, "tokenizer_config.json is not a JSON object"};
+  }
+  const auto found = json.find("chat_template");
+  if (found == json.end() || found->is_null()) return std::string();
+  if (found->is_string()) return found->get<std::string>();
+  if (found->is_array()) {
+    for (const Json& entry : *found) {
+      if (!entry.is_object()) continue;
+      const auto name = entry.find("name");
+      const auto text = entry.find("template");
+      if (name != entry.end() && *name == "default" && text != entry.end() && text->is_string()) {
+        return text->get<std::string>();
+      }
+    }
+  }
+  return Error{ErrorCode::BadFormat,
+               "chat_template of tokenizer_config.json should be a text, or a list with one named "
+               "'default'"};
+}
+
+Result<std::string> template_source(const Checkpoint& checkpoint) {
+  if (const Metadata* metadata = checkpoint.metadata(); metadata != nullptr) {
+    return std::string(metadata->text("tokenizer.chat_template").value_or(std::string_view()));
+  }
+  if (!checkpoint.chat_template_jinja().empty()) return checkpoint.chat_template_jinja();
+  return template_in_config(checkpoint.tokenizer_config_json());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> open_tokenizer(const Checkpoint& checkpoint) {
+  Result<std::unique_ptr<Tokenizer>> tokenizer = std::unique_ptr<Tokenizer>();
+  if (const Metadata* metadata = checkpoint.metadata(); metadata != nullptr) {
+    tokenizer = tokenizer_of_gguf(*metadata);
+  } else if (!checkpoint.tokenizer_json().empty()) {
+    tokenizer = make_bpe(checkpoint.tokenizer_json(), checkpoint.tokenizer_config_json());
+  }
+  if (!tokenizer) return in_file(checkpoint, tokenizer.error());
+  return tokenizer;
+}
+
+Result<std::optional<ChatTemplate>> open_chat_template(const Checkpoint& checkpoint,
+                                                       const Tokenizer& tokenizer) {
+  const auto source = template_source(checkpoint);
+  if (!source) return in_file(checkpoint, source.error());
+  if (source->empty()) return std::optional<ChatTemplate>();
+  const auto bos = tokenizer.bos();
+  const auto end_ids = tokenizer.end_ids();
+  auto parsed = ChatTemplate::parse(
+      *source, bos ? std::string(tokenizer.bytes(*bos)) : std::string(),
+      end_ids.empty() ? std::string() : std::string(tokenizer.bytes(end_ids.front())));
+  if (!parsed) return in_file(checkpoint, parsed.error());
+  return std::optional<ChatTemplate>(std::move(*parsed));
+}
+
+}  // namespace paceline

@@ -1,0 +1,53 @@
+#include "engine/request.h"
+
+#include <fmt/format.h>
+
+namespace paceline {
+namespace {
+
+Error bad(std::string message) { return {ErrorCode::BadUsage, std::move(message)}; }
+
+Result<void> check_ids(std::span<const TokenId> ids, const char* what, int vocab_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
+    return bad(fmt::format("{} holds the id {} at index {}, but the model's ids are 0 to {}", what,
+                           ids[i], i, vocab_size - 1));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_request(const Request& request, const RequestLimits& limits) {
+  if (request.prompt.empty()) return bad("the prompt is empty; at least one token is needed");
+  if (auto ids = check_ids(request.prompt, "the prompt", limits.vocab_size); !ids) return ids;
+  if (auto ids = check_ids(request.script, "the script of drafts", limits.vocab_size); !ids) {
+    return ids;
+  }
+  if (request.prompt.size() >= static_cast<size_t>(limits.context)) {
+    return Error{ErrorCode::TooLarge,
+                 fmt::format("the prompt has {} tokens, which leaves no room for an answer in a "
+                             "context of {}; shorten it or ask for a larger context",
+                             request.prompt.size(), limits.context)};
+  }
+  if (request.max_tokens < 1) {
+    return bad(fmt::format("max_tokens should be at least 1, but is {}", request.max_tokens));
+  }
+  if (request.depth != kAutoDepth && (request.depth < 0 || request.depth > kMaxDepth)) {
+    return bad(
+        fmt::format("the depth should be 0 to {} or auto, but is {}", kMaxDepth, request.depth));
+  }
+  if (request.logprobs < -1 || request.logprobs > limits.vocab_size) {
+    return bad(fmt::format("logprobs should be 0 to {} (the vocabulary), but is {}",
+                           limits.vocab_size, request.logprobs));
+  }
+  for (const std::string& stop : request.stop) {
+    if (stop.empty()) return bad("a stop string is empty; it would end every text at once");
+  }
+  if (!request.stop.empty() && !limits.has_tokenizer) {
+    return bad("stop strings need a tokenizer, and the model has none");
+  }
+  return {};
+}
+
+}  // namespace paceline

@@ -1,0 +1,81 @@
+// From a request to a generation that is ready to run, with all its memory taken.
+#include <algorithm>
+
+#include "engine/engine_state.h"
+#include "engine/generation_state.h"
+#include "engine/request.h"
+#include "spec/lookup.h"
+#include "spec/scripted.h"
+
+namespace paceline {
+namespace {
+
+constexpr size_t kMostReservedText = size_t{16} << 20;  // bytes; text beyond it grows as it comes
+
+DrafterKind choose_drafter(const Request& request) {
+  if (request.depth == 0) return DrafterKind::None;
+  return request.drafter == DrafterKind::Auto ? DrafterKind::Lookup : request.drafter;
+}
+
+const char* name_of(DrafterKind kind) {
+  switch (kind) {
+    case DrafterKind::Lookup:
+      return to_string(DraftSource::Lookup);
+    case DrafterKind::Scripted:
+      return to_string(DraftSource::Scripted);
+    default:
+      return "none";
+  }
+}
+
+std::unique_ptr<Drafter> make_drafter(DrafterKind kind, const Request& request) {
+  switch (kind) {
+    case DrafterKind::Lookup:
+      return std::make_unique<LookupDrafter>();
+    case DrafterKind::Scripted:
+      return std::make_unique<ScriptedDrafter>(request.script);
+    default:
+      return std::make_unique<SilentDrafter>();
+  }
+}
+
+}  // namespace
+
+Result<Generation> Engine::start(const Request& request) const {
+  const RequestLimits limits = {.vocab_size = state_->model->info().vocab_size,
+                                .context = state_->context,
+                                .has_tokenizer = state_->tokenizer != nullptr};
+  if (auto checked = check_request(request, limits); !checked) return checked.error();
+
+  const int n_prompt = static_cast<int>(request.prompt.size());
+  const int budget = std::min(request.max_tokens, state_->context - n_prompt);
+  const int depth = request.depth == kAutoDepth ? kMaxDepth : request.depth;
+  auto seq = make_sequence(*state_->model, n_prompt, budget, depth, state_->cache);
+  if (!seq) return seq.error();
+
+  const DrafterKind kind = choose_drafter(request);
+  auto drafter = make_drafter(kind, request);
+  drafter->begin(request.prompt, n_prompt + budget);
+
+  auto state =
+      std::make_unique<Generation::State>(request, std::move(*seq), std::move(drafter),
+                                          name_of(kind), state_->end_ids, state_->tokenizer.get());
+  state->depth = {.limit = depth};
+  if (request.depth == kAutoDepth && kind != DrafterKind::None) {
+    state->depth.policy = &state->policy;
+    state->depth.costs = &costs();
+  }
+  if (state->decoder && state_->longest_token > 0) {
+    // A byte that is no character becomes the three bytes of U+FFFD.
+    const size_t longest = 3 * state_->longest_token * static_cast<size_t>(budget);
+    state->decoded.reserve(std::min(longest, kMostReservedText));
+    state->text.reserve(std::min(longest, kMostReservedText));
+    // The decoder's own buffer grows to the longest token now rather than in a round.
+    state->decoder->add(state_->longest_token_id, state->decoded);
+    state->decoder->finish(state->decoded);
+    state->decoded.clear();
+  }
+  return Generation(std::move(state));
+}
+
+}  // namespace paceline
