@@ -5,7 +5,7 @@ find_package(nlohmann_json REQUIRED)    # config.json, tokenizer.json, reports
 find_package(CLI11 REQUIRED)            # command-line flags
 find_package(OpenSSL REQUIRED)          # SHA-256 of model files
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)  # pre-tokenizer patterns
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)  # upper and lower case in chat templates
 if(PACELINE_TESTS)
   find_package(GTest REQUIRED)
 endif()

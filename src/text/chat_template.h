@@ -19,7 +19,12 @@ struct ChatMessage {
 };
 
 // A small strict interpreter of the Jinja subset that chat templates use. What it does not know it
-// refuses, at parse time where possible, by name.
+// refuses, at parse time where possible, by name. No template can make it hang, fill memory or
+// overflow the stack.
+//
+// Variables of a template: messages (each with role and content), add_generation_prompt, bos_token,
+// eos_token; tools and documents are none, as transformers' renderer has them. Invalid UTF-8 in a
+// message becomes U+FFFD by the tokenizer's rule.
 class ChatTemplate {
  public:
   ~ChatTemplate();
@@ -35,7 +40,8 @@ class ChatTemplate {
                              bool add_generation_prompt) const;
   // Ids of the same text, special tokens of the template read as such while text from the messages
   // stays plain. Pieces between two special tokens are encoded as one, since encoding is not
-  // concatenative.
+  // concatenative. Where the tokenizer adds a BOS and the template wrote none, it comes first: there
+  // is exactly one.
   Result<std::vector<TokenId>> encode(std::span<const ChatMessage> messages,
                                       bool add_generation_prompt, const Tokenizer& tokenizer) const;
 

@@ -1,0 +1,53 @@
+#include "text/unicode_classes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+
+namespace paceline {
+
+namespace {
+
+struct CodeRange {
+  uint32_t first, last;
+};
+
+namespace table {
+#include "text/unicode_classes.inc"
+}  // namespace table
+
+}  // namespace
+
+const UnicodeClasses& UnicodeClasses::get() {
+  static const UnicodeClasses classes;
+  return classes;
+}
+
+UnicodeClasses::UnicodeClasses() {
+  std::vector<uint8_t> flat(0x110000);
+  const auto mark = [&](std::span<const CodeRange> ranges, uint8_t bit) {
+    for (const CodeRange& range : ranges)
+      for (uint32_t code = range.first; code <= range.last; ++code) flat[code] |= bit;
+  };
+  mark(table::kLetters, kLetter);
+  mark(table::kNumbers, kNumber);
+  mark(table::kSpaces, kSpace);
+  mark(table::kDigitStep, kDigitStep);
+
+  // Equal pages are kept once; there are about 160 kinds of them.
+  std::map<std::vector<uint8_t>, uint8_t> known = {{std::vector<uint8_t>(256), 0}};
+  for (int page = 0; page < kPages; ++page) {
+    const auto begin = flat.begin() + page * 256;
+    const std::vector<uint8_t> cells(begin, begin + 256);
+    const auto [entry, is_new] = known.try_emplace(cells, static_cast<uint8_t>(known.size()));
+    check(known.size() <= 256, "the Unicode classes need more than 256 kinds of pages");
+    if (is_new) std::copy(cells.begin(), cells.end(), cells_ + entry->second * 256);
+    pages_[page] = entry->second;
+  }
+}
+
+}  // namespace paceline
