@@ -98,11 +98,11 @@ class ToyModel : public Model {
   static constexpr int kDim = 4;
 
   explicit ToyModel(const ToyOptions& options = {}) : options_(options) {
-    info_ = {.family = "toy",
-             .n_layers = 1,
-             .dim = kDim,
-             .vocab_size = options.vocab_size,
-             .context_length = options.context_length};
+    info_.family = "toy";
+    info_.n_layers = 1;
+    info_.dim = kDim;
+    info_.vocab_size = options.vocab_size;
+    info_.context_length = options.context_length;
   }
 
   const ModelInfo& info() const override { return info_; }

@@ -99,8 +99,8 @@ class Generation {
 
   // Runs the prefill (first call) or one round and returns the text that became certain; empty
   // when none did. After done() it returns nothing more. The error case is a row of logits
-  // without a finite maximum; it ends the generation, with no finish reason. All memory was taken
-  // at the start: a step allocates nothing, except for log-probabilities where they are asked for.
+  // without a finite maximum; it ends the generation, with no finish reason. A round allocates
+  // nothing, except for log-probabilities where they are asked for.
   Result<std::span<const TextPiece>> step();
   bool done() const;
   // Ends it where it is: finish reason Interrupted, held-back text is released.

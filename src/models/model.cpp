@@ -10,6 +10,13 @@ void SequenceState::open_block(const Block& block) {
   check(block.rows() > 0, "a block has rows");
   check(block.first_pos() == length_, "a block continues the committed positions");
   check(block.rows() <= capacity_ - length_, "a block fits into the cache");
+  // Room for the widest block of the sequence comes with the first one, that of the prefill, so
+  // that no round allocates.
+  if (static_cast<int>(chain_path_.size()) < block.capacity()) {
+    chain_path_.resize(block.capacity());
+    std::iota(chain_path_.begin(), chain_path_.end(), 0);
+    open_parents_.reserve(block.capacity());
+  }
   open_rows_ = block.rows();
   open_is_chain_ = block.is_chain();
   open_parents_.assign(block.parents().begin(), block.parents().end());
@@ -30,10 +37,6 @@ void SequenceState::commit(std::span<const int> path) {
 void SequenceState::commit(int n_rows) {
   check(open_is_chain_, "only a chain is committed by a count");
   check(n_rows >= 0 && n_rows <= open_rows_, "no more rows are committed than the block has");
-  if (static_cast<int>(chain_path_.size()) < n_rows) {
-    chain_path_.resize(n_rows);
-    std::iota(chain_path_.begin(), chain_path_.end(), 0);
-  }
   commit(std::span<const int>(chain_path_).first(n_rows));
 }
 

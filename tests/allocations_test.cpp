@@ -1,0 +1,81 @@
+// A round allocates nothing: every allocation of this program is counted while one runs.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/toy_engine.h"
+
+namespace {
+std::atomic<int64_t> g_allocations{0};
+}  // namespace
+
+void* operator new(size_t bytes) {
+  ++g_allocations;
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void* operator new(size_t bytes, std::align_val_t align) {
+  ++g_allocations;
+  const auto a = static_cast<size_t>(align);
+  void* memory = std::aligned_alloc(a, (bytes + a - 1) / a * a);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace paceline {
+namespace {
+
+// The first step, which is the prefill, is not a round.
+int64_t allocations_in_rounds(const Engine& engine, const Request& request, int64_t* rounds) {
+  auto generation = engine.start(request);
+  check(generation.has_value(), "the request is a good one");
+  int64_t allocations = 0;
+  check(generation->step().has_value(), "a prefill goes well");
+  while (!generation->done()) {
+    const int64_t before = g_allocations;
+    const auto pieces = generation->step();
+    allocations += g_allocations - before;
+    check(pieces.has_value(), "a step goes well");
+  }
+  *rounds = generation->stats().rounds;
+  return allocations;
+}
+
+TEST(Allocations, TheCounterCounts) {
+  const int64_t before = g_allocations;
+  auto* memory = new int(5);
+  EXPECT_EQ(g_allocations, before + 1);
+  delete memory;
+}
+
+TEST(Allocations, NoneInAnyRound) {
+  auto pieces = letter_pairs(300);
+  pieces[0] = std::string(100, 'x');  // a token longer than a small string holds in itself
+  const Engine engine = toy_engine({.speech = 8, .memory = 2, .novelty = 5}, {}, 2000,
+                                   std::make_unique<ToyTokenizer>(pieces));
+  Request request{.prompt = {3, 1, 4}, .max_tokens = 500, .stop = {"no such text", "xx!", "ab!"}};
+  const Answer plain = plain_answer(engine, request);
+  ASSERT_NE(plain.text.find("xxxx"), std::string::npos);
+  engine.costs();
+  for (const int depth : {0, 1, 4, 8, 16, kAutoDepth}) {
+    for (const auto kind : {DrafterKind::None, DrafterKind::Lookup, DrafterKind::Scripted}) {
+      request.depth = depth;
+      request.drafter = kind;
+      request.script = plain.tokens;
+      for (size_t i = 0; i < request.script.size(); i += 7) request.script[i] = 9;
+      int64_t rounds = 0;
+      EXPECT_EQ(allocations_in_rounds(engine, request, &rounds), 0) << "depth " << depth;
+      EXPECT_GT(rounds, 20);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline
