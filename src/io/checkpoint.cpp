@@ -36,6 +36,9 @@ Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
 
 Result<Checkpoint> Checkpoint::open(const fs::path& path) {
+  if (path.empty()) {
+    return Error{ErrorCode::BadUsage, "no model named; a model is a .gguf file or a folder"};
+  }
   auto state = std::make_unique<State>();
   state->path = path;
   std::error_code failure;

@@ -301,26 +301,26 @@ class SafetensorsReader {
   }
 
   Result<Tensor> checked(HeaderEntry& entry) const {
-    const std::string what = fmt::format("tensor {}", quoted_name(entry.name));
+    const auto what = [&] { return fmt::format("tensor {}", quoted_name(entry.name)); };
     const auto [begin, end] = entry.offsets;
     const auto type = dtype_of(entry.dtype);
     if (!type) {
       return Error{ErrorCode::Unsupported,
-                   fmt::format("{}: {} has dtype {}; F32, F16 and BF16 are read", name_, what,
+                   fmt::format("{}: {} has dtype {}; F32, F16 and BF16 are read", name_, what(),
                                quoted_name(entry.dtype))};
     }
     int64_t bytes = block_bytes(*type);
     for (const int64_t length : entry.shape) {
       if (__builtin_mul_overflow(bytes, length, &bytes)) {
-        return bad(fmt::format("{} has more bytes than 64 bits can count", what));
+        return bad(fmt::format("{} has more bytes than 64 bits can count", what()));
       }
     }
     if (begin > end) {
-      return bad(fmt::format("{} has data_offsets [{}, {}], the end before the beginning", what,
+      return bad(fmt::format("{} has data_offsets [{}, {}], the end before the beginning", what(),
                              begin, end));
     }
     if (end - begin != static_cast<uint64_t>(bytes)) {
-      return bad(fmt::format("{} has {} bytes of data where dtype and shape ask for {}", what,
+      return bad(fmt::format("{} has {} bytes of data where dtype and shape ask for {}", what(),
                              end - begin, bytes));
     }
     if (end > data_.size()) {
@@ -329,7 +329,7 @@ class SafetensorsReader {
       return bad(
           fmt::format("the file has {} bytes, but {} ends at byte {}; it is damaged or was "
                       "cut short, fetch it again",
-                      file_.size(), what, start + std::min(end, room)));
+                      file_.size(), what(), start + std::min(end, room)));
     }
     Tensor tensor;
     tensor.name = std::move(entry.name);
