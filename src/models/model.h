@@ -30,6 +30,8 @@ struct ModelInfo {
   int64_t parameters = 0;
   int64_t weight_bytes = 0;  // bytes that one pass streams: every matrix and norm once
   int64_t huge_bytes = 0;    // how many of the weights' bytes stand on 2 MiB pages
+  std::string isa;           // the kernels that run: "avx512-vnni"
+  std::vector<std::string> unused_tensors;  // in the file, but no part of this family
 };
 
 // What a trunk remembers of one sequence: caches, and for other families windows and recurrent

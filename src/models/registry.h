@@ -17,6 +17,7 @@ enum class WeightsType { Native, BF16, F32 };
 struct LoadOptions {
   WeightsType weights = WeightsType::Native;
   int threads = 1;
+  bool wide = false;  // the negative control of kernels/kernels.h
   // Called while weights are repacked, with the share done so far, 0 to 1.
   std::function<void(std::string_view what, double share)> progress;
 };

@@ -1,0 +1,22 @@
+// Attention of one block over one layer's cache; docs/numerics.md, rule 3.
+//
+//   out[row, head] = sum over p <= position(row) of softmax(q . k_p * scale) v_p
+//
+// Query head j reads key head j / (n_heads / n_kv_heads). Row r's bits depend on the cache up to
+// its own position alone. Nothing behind that position has any influence, not even a NaN.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/kernels.h"
+
+namespace paceline {
+
+// Floats of scratch that one thread needs to attend over `positions` positions.
+size_t attend_scratch_floats(int positions, int head_dim);
+
+// scratch: attend_scratch_floats(...) for each thread of the pool, one behind another.
+void attend(const AttendArgs& args, float* scratch, size_t scratch_per_thread,
+            const Kernels& kernels);
+
+}  // namespace paceline

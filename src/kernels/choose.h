@@ -1,0 +1,21 @@
+// Which table of kernels runs.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "kernels/table.h"
+
+namespace paceline {
+
+// Tables that this machine can run, the best one last. Never empty: scalar always runs.
+std::span<const KernelTable* const> kernel_tables();
+
+// The best table of the instruction set with this name; of all when the name is empty. BadUsage
+// when it is unknown, Unsupported when this machine lacks it.
+Result<const KernelTable*> choose_kernel_table(std::string_view isa);
+// The same with the name that the environment variable PACELINE_ISA holds.
+Result<const KernelTable*> choose_kernel_table();
+
+}  // namespace paceline

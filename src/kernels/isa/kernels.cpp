@@ -1,0 +1,26 @@
+// The kernels of one instruction set. Compiled once for each by kernels/CMakeLists.txt.
+#include "kernels/isa/attention_body.h"
+#include "kernels/isa/math_body.h"
+#include "kernels/isa/matmul_body.h"
+#include "kernels/table.h"
+
+namespace paceline::PACELINE_ISA {
+
+extern const KernelTable kTable;
+const KernelTable kTable = {
+    .isa = PACELINE_ISA_FAMILY,
+    .variant = PACELINE_ISA_VARIANT,
+    .matmul = {matmul_float<WeightsF32>, matmul_float<WeightsBF16>, matmul_float<WeightsF16>,
+               matmul_quant<BlockQ8_0>, matmul_quant<BlockQ4_0>, matmul_quant<BlockQ4_1>},
+    .quantize_rows = quantize_rows,
+    .rms_norm = rms_norm,
+    .rope = rope,
+    .silu_mul = silu_mul,
+    .append_key = append_key,
+    .append_value = append_value,
+    .attend = attend,
+    .argmax = argmax,
+    .log_sum_exp = log_sum_exp,
+};
+
+}  // namespace paceline::PACELINE_ISA

@@ -1,0 +1,183 @@
+// exp on sixteen lanes, and the row operations around the products; docs/numerics.md, rules 2
+// and 6.
+#pragma once
+
+#include "kernels/isa/lanes.h"
+#include "kernels/table.h"
+
+namespace paceline::PACELINE_ISA {
+namespace {
+
+// e^x, about 1 ulp. +0 below -87.3 (no denormal results), +infinity above 88.72, NaN stays NaN.
+// x = n ln 2 + r; e^r by its Taylor polynomial of degree 7 on |r| <= ln 2 / 2; then n is added to
+// the exponent field, which within these bounds stays that of a normal number.
+LANES_INLINE F exp(F x) {
+  const F magic = set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
+  const F shifted = x * set1(1.44269504f) + magic;
+  const F n = shifted - magic;
+  F r = fma(n, set1(-0.693359375f), x);  // ln 2 in two parts, the first with few bits
+  r = fma(n, set1(2.12194440e-4f), r);
+  F p = set1(1.0f / 5040.0f);
+  p = fma(p, r, set1(1.0f / 720.0f));
+  p = fma(p, r, set1(1.0f / 120.0f));
+  p = fma(p, r, set1(1.0f / 24.0f));
+  p = fma(p, r, set1(1.0f / 6.0f));
+  p = fma(p, r, set1(0.5f));
+  p = fma(p, r, set1(1.0f));
+  p = fma(p, r, set1(1.0f));
+  const I exponent = as_int(shifted) - iset1(0x4b400000);
+  F y = as_float(as_int(p) + shift_left<23>(exponent));
+  y = select(x < set1(-87.3f), zero(), y);
+  y = select(set1(88.72f) < x, set1(__builtin_inff()), y);
+  return select(x < set1(__builtin_inff()), y, x);  // +infinity and NaN are their own result
+}
+
+// The last elements of a row, padded with +0.
+LANES_INLINE F load_tail(const float* p, int n) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < n; ++i) lanes[i] = p[i];
+  return load(lanes);
+}
+
+void rms_norm(const float* x, const float* weight, float eps, int rows, int dim, float* y) {
+  for (int row = 0; row < rows; ++row, x += dim, y += dim) {
+    F squares = zero();
+    int i = 0;
+    for (; i + kLanes <= dim; i += kLanes) {
+      const F v = load(x + i);
+      squares = fma(v, v, squares);
+    }
+    if (i < dim) {
+      const F v = load_tail(x + i, dim - i);
+      squares = fma(v, v, squares);
+    }
+    const float mean = fold_sum(squares) / static_cast<float>(dim);
+    const float inverse = 1.0f / __builtin_sqrtf(mean + eps);
+    for (i = 0; i + kLanes <= dim; i += kLanes)
+      store(y + i, load(x + i) * set1(inverse) * load(weight + i));
+    for (; i < dim; ++i) y[i] = x[i] * inverse * weight[i];
+  }
+}
+
+void rope(float* x, int n_heads, int head_dim, const float* cos, const float* sin) {
+  const int half = head_dim / 2;
+  for (int head = 0; head < n_heads; ++head, x += head_dim) {
+    float* a = x;
+    float* b = x + half;
+    int i = 0;
+    for (; i + kLanes <= half; i += kLanes) {
+      const F va = load(a + i);
+      const F vb = load(b + i);
+      const F c = load(cos + i);
+      const F s = load(sin + i);
+      store(a + i, va * c - vb * s);
+      store(b + i, vb * c + va * s);
+    }
+    for (; i < half; ++i) {
+      const float va = a[i];
+      const float vb = b[i];
+      a[i] = va * cos[i] - vb * sin[i];
+      b[i] = vb * cos[i] + va * sin[i];
+    }
+  }
+}
+
+LANES_INLINE F silu(F x) { return x / (set1(1.0f) + exp(zero() - x)); }
+
+void silu_mul(float* gate, const float* up, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(gate + i, silu(load(gate + i)) * load(up + i));
+  if (i < n) {
+    float lanes[kLanes];
+    store(lanes, silu(load_tail(gate + i, static_cast<int>(n - i))) *
+                     load_tail(up + i, static_cast<int>(n - i)));
+    for (int lane = 0; i < n; ++i, ++lane) gate[i] = lanes[lane];
+  }
+}
+
+inline constexpr float kMinusInfinity = -__builtin_inff();
+
+int argmax(const float* x, int n) {
+  // Each lane keeps the first of its largest elements; then lanes are compared, lowest index first.
+  F best = set1(kMinusInfinity);
+  I where = iset1(-1);
+  int32_t first[kLanes];
+  for (int i = 0; i < kLanes; ++i) first[i] = i;
+  I index = iload(first);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F v = load(x + i);
+    const M better = best < v;
+    best = select(better, v, best);
+    where = select(better, index, where);
+    index = index + iset1(kLanes);
+  }
+  float values[kLanes];
+  int32_t ids[kLanes];
+  store(values, best);
+  istore(ids, where);
+  float top = kMinusInfinity;
+  int id = -1;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (ids[lane] < 0) continue;
+    if (values[lane] > top || (values[lane] == top && ids[lane] < id)) {
+      top = values[lane];
+      id = ids[lane];
+    }
+  }
+  for (; i < n; ++i) {
+    if (x[i] > top) {
+      top = x[i];
+      id = i;
+    }
+  }
+  return top < __builtin_inff() ? id : -1;
+}
+
+// --- natural logarithm, for one value ------------------------------------------------------------
+
+// log x for finite x > 0, computed in double: x = m 2^e with m near 1, then the series of
+// atanh((m - 1) / (m + 1)).
+LANES_INLINE double log_of(double x) {
+  uint64_t bits;
+  __builtin_memcpy(&bits, &x, sizeof(bits));
+  int exponent = static_cast<int>(bits >> 52) - 1023;
+  bits = (bits & 0xfffffffffffffu) | 0x3ff0000000000000u;
+  double m;
+  __builtin_memcpy(&m, &bits, sizeof(m));
+  if (m > 1.41421356237309504880) {
+    m *= 0.5;
+    ++exponent;
+  }
+  const double t = (m - 1.0) / (m + 1.0);
+  const double t2 = t * t;
+  double sum = 1.0 / 23.0;
+  for (int k = 21; k >= 1; k -= 2) sum = sum * t2 + 1.0 / k;
+  return 2.0 * t * sum + exponent * 0.693147180559945309417;
+}
+
+float log_sum_exp(const float* x, int n) {
+  F most = set1(kMinusInfinity);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) most = max(load(x + i), most);
+  float top = fold_max(most);
+  for (; i < n; ++i) top = x[i] > top ? x[i] : top;
+
+  constexpr int kVocabularySpan = 1024;
+  float total = 0.0f;
+  for (int begin = 0; begin < n; begin += kVocabularySpan) {
+    const int end = begin + kVocabularySpan < n ? begin + kVocabularySpan : n;
+    F sum = zero();
+    for (i = begin; i + kLanes <= end; i += kLanes) sum = sum + exp(load(x + i) - set1(top));
+    if (i < end) {
+      float lanes[kLanes];
+      store(lanes, exp(load_tail(x + i, end - i) - set1(top)));
+      sum = sum + load_tail(lanes, end - i);
+    }
+    total = total + fold_sum(sum);
+  }
+  return static_cast<float>(static_cast<double>(top) + log_of(static_cast<double>(total)));
+}
+
+}  // namespace
+}  // namespace paceline::PACELINE_ISA

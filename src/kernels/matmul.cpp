@@ -1,0 +1,174 @@
+#include "kernels/matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace paceline {
+namespace {
+
+// Rows of one group side by side, so that the inputs that meet one weight share a cache line; rows
+// kept 4 KiB apart would fall into one set of the first-level cache.
+void interleave(Mat<const float> x, float* out) {
+  for (int base = 0; base < x.rows; base += kRowGroup) {
+    const int in_group = std::min(kRowGroup, x.rows - base);
+    for (int r = 0; r < in_group; ++r) {
+      const float* row = x.row(base + r).data();
+      float* to = out + static_cast<int64_t>(base) * x.cols + r;
+      for (int k = 0; k < x.cols; ++k) to[static_cast<int64_t>(k) * in_group] = row[k];
+    }
+  }
+}
+
+MatmulArgs product_args(const Activations& x, const Product& product) {
+  MatmulArgs args;
+  x.fill(args);
+  args.n_in = product.w.n_in;
+  args.w = product.w.data;
+  args.tile_bytes = tile_bytes(product.w.type, product.w.n_in);
+  args.n_out = product.w.n_out;
+  args.y = product.y.data;
+  args.y_stride = product.y.cols;
+  args.store = product.store;
+  args.bias = product.bias;
+  return args;
+}
+
+// The negative control: each output's chain is cut in two, and the halves are added.
+void run_wide(const KernelTable& table, WeightType type, MatmulArgs args, int first, int last) {
+  const int half = args.n_in / 2 / kQuantBlock * kQuantBlock;
+  const auto run = table.matmul[static_cast<int>(type)];
+  if (half == 0 || args.rows > kRowGroup) {  // nothing to cut, or more than one row group
+    run(args, first, last);
+    return;
+  }
+  const int whole = args.n_in;
+  args.n_in = half;
+  run(args, first, last);
+  const int64_t before = static_cast<int64_t>(half) * args.rows;
+  if (is_quantized(type)) {
+    const int64_t blocks = before / kQuantBlock;
+    args.x = static_cast<const int8_t*>(args.x) + before;
+    args.x_scale += blocks;
+    args.x_scaled_sum += blocks;
+    args.x_sum += blocks;
+  } else {
+    args.x = static_cast<const float*>(args.x) + before;
+  }
+  args.w += tile_bytes(type, half);
+  args.n_in = whole - half;
+  args.bias = nullptr;
+  args.store = Store::Add;
+  run(args, first, last);
+}
+
+}  // namespace
+
+Result<Activations> Activations::make(int max_rows, int max_n_in) {
+  Activations a;
+  // One block more a row than needed for sizes that are no whole number of blocks.
+  a.max_values_ = static_cast<size_t>(max_rows) *
+                  ((max_n_in + kQuantBlock - 1) / kQuantBlock + 1) * kQuantBlock;
+  // f32 copies, int8 blocks, and three values a block.
+  auto memory =
+      HugeBuffer::allocate(a.max_values_ * (4 + 1) + a.max_values_ / kQuantBlock * 3 * 4);
+  if (!memory) return memory.error();
+  a.memory_ = std::move(*memory);
+  return a;
+}
+
+float* Activations::interleaved() const { return reinterpret_cast<float*>(memory_.data()); }
+int8_t* Activations::q() const {
+  return reinterpret_cast<int8_t*>(memory_.data() + max_values_ * 4);
+}
+float* Activations::scale() const {
+  return reinterpret_cast<float*>(memory_.data() + max_values_ * 5);
+}
+float* Activations::scaled_sum() const { return scale() + max_values_ / kQuantBlock; }
+int32_t* Activations::sum() const {
+  return reinterpret_cast<int32_t*>(scaled_sum() + max_values_ / kQuantBlock);
+}
+
+void Activations::set(Mat<const float> x, bool quantized, const Kernels& kernels) {
+  check(static_cast<size_t>(x.rows) * x.cols <= max_values_, "activations fit their memory");
+  rows_ = x.rows;
+  n_in_ = x.cols;
+  quantized_ = quantized;
+  if (quantized) {
+    check(x.cols % kQuantBlock == 0, "quantised products take whole blocks of inputs");
+    // A row is well under a microsecond of work: hand rows out only when there are several.
+    const auto quantize = [&](int64_t first, int64_t end) {
+      kernels.table->quantize_rows(x.data, x.rows, x.cols, static_cast<int>(first),
+                                   static_cast<int>(end - first), q(), scale(), scaled_sum(),
+                                   sum());
+    };
+    if (x.rows >= 4)
+      kernels.pool->split(x.rows, 1, quantize);
+    else
+      quantize(0, x.rows);
+    return;
+  }
+  if (x.rows == 1) {
+    x_ = x.data;
+    return;
+  }
+  interleave(x, interleaved());
+  x_ = interleaved();
+}
+
+void Activations::fill(MatmulArgs& args) const {
+  args.rows = rows_;
+  args.x_n_in = n_in_;
+  if (quantized_) {
+    args.x = q();
+    args.x_scale = scale();
+    args.x_scaled_sum = scaled_sum();
+    args.x_sum = sum();
+  } else {
+    args.x = x_;
+  }
+}
+
+void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels) {
+  int64_t tiles = 0;
+  for (const Product& p : products) {
+    check(p.w.n_in == x.n_in(), "a product's weights are as wide as its inputs");
+    check(is_quantized(p.w.type) == x.quantized(), "activations are prepared for their weights");
+    check(p.y.rows == x.rows() && p.y.cols >= p.w.n_out, "a product's outputs have room");
+    tiles += p.w.tiles();
+  }
+  const bool wide = kernels.wide && x.rows() > 1;
+  kernels.pool->split(tiles, 1, [&](int64_t begin, int64_t end) {
+    int64_t before = 0;  // tiles of the products passed so far
+    for (const Product& p : products) {
+      const int64_t first = std::max<int64_t>(begin - before, 0);
+      const int64_t last = std::min<int64_t>(end - before, p.w.tiles());
+      before += p.w.tiles();
+      if (first >= last) continue;
+      const MatmulArgs args = product_args(x, p);
+      if (wide)
+        run_wide(*kernels.table, p.w.type, args, static_cast<int>(first), static_cast<int>(last));
+      else
+        kernels.table->matmul[static_cast<int>(p.w.type)](args, static_cast<int>(first),
+                                                          static_cast<int>(last));
+    }
+  });
+}
+
+void project(Mat<const float> x, std::initializer_list<Product> products, Activations& prepared,
+             const Kernels& kernels) {
+  check(products.size() <= kMaxProducts, "few products share their inputs");
+  for (const bool quantized : {false, true}) {
+    std::array<Product, kMaxProducts> chosen;
+    size_t n = 0;
+    for (const Product& p : products)
+      if (is_quantized(p.w.type) == quantized) chosen[n++] = p;
+    if (n == 0) continue;
+    prepared.set(x, quantized, kernels);
+    matmul(prepared, std::span(chosen).first(n), kernels);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,69 @@
+// y = x * W^T, the projection in which decoding spends its time.
+//
+//   x (rows, n_in) f32     W (n_out, n_in) packed     y (rows, n_out) f32
+//
+// Row r of y comes from row r of x alone, bit for bit, whatever the number of rows and threads
+// (docs/numerics.md, rules 1 and 4). Cost: the weights' bytes once, while rows are few.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "base/mat.h"
+#include "base/memory.h"
+#include "kernels/kernels.h"
+#include "kernels/packed.h"
+
+namespace paceline {
+
+// Rows made ready for products: interleaved, and for block-quantised weights rounded to int8 blocks
+// (rule 4). One preparation serves every product of the same rows. Memory is taken once.
+class Activations {
+ public:
+  Activations() = default;
+  // Room for max_rows rows of up to max_n_in inputs.
+  static Result<Activations> make(int max_rows, int max_n_in);
+
+  // Prepares x for float weights or for quantised ones.
+  void set(Mat<const float> x, bool quantized, const Kernels& kernels);
+
+  int rows() const { return rows_; }
+  int n_in() const { return n_in_; }
+  bool quantized() const { return quantized_; }
+  // Fills the activation fields of args.
+  void fill(MatmulArgs& args) const;
+
+ private:
+  HugeBuffer memory_;
+  size_t max_values_ = 0;
+  const float* x_ = nullptr;  // float rows: interleaved copy, or the caller's own single row
+  int rows_ = 0;
+  int n_in_ = 0;
+  bool quantized_ = false;
+
+  float* interleaved() const;
+  int8_t* q() const;
+  float* scale() const;
+  float* scaled_sum() const;
+  int32_t* sum() const;
+};
+
+// One product of a pass.
+struct Product {
+  PackedMatrix w;
+  Mat<float> y;
+  const float* bias = nullptr;  // n_out values, or none
+  Store store = Store::Overwrite;
+};
+
+// Runs products that share their activations as one piece of parallel work. Their weights are
+// either all quantised or all float, as the activations were prepared.
+void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels);
+
+// Prepares x and runs the products, whatever mixture of weights they have (kMaxProducts at most).
+inline constexpr int kMaxProducts = 4;
+void project(Mat<const float> x, std::initializer_list<Product> products, Activations& prepared,
+             const Kernels& kernels);
+
+}  // namespace paceline

@@ -1,0 +1,104 @@
+// The kernels of one instruction set, as plain functions over pointers.
+//
+// Shapes are checked by the front files (matmul.h, attention.h, ops.h); what stands here is only
+// what differs between instruction sets. All tables give the same bits. kernels/reference.h holds
+// the definition of each in plain loops. No header of the standard library with code in it is
+// included here: kernel files must not instantiate any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace paceline {
+
+// Types of weights that a product can stream.
+enum class WeightType { F32, BF16, F16, Q8_0, Q4_0, Q4_1 };
+inline constexpr int kTileOutputs = 16;  // outputs side by side in a packed tile
+inline constexpr int kQuantBlock = 32;   // inputs that share a scale
+inline constexpr int kRowGroup = 8;      // activation rows that are interleaved with each other
+inline constexpr int kSpan = 64;         // positions whose attention is summed together
+inline constexpr int kKeyTile = 16;      // positions side by side in the key cache
+inline constexpr int kMaxQueries = 4;    // queries that one call attends for side by side
+
+enum class CacheElement { F16, BF16, F32 };
+
+// What to do with a finished product.
+enum class Store {
+  Overwrite,  // y = product + bias
+  Add,        // y = y + (product + bias)
+};
+
+// A product of `rows` activation rows with consecutive weight tiles.
+struct MatmulArgs {
+  // Activations in groups of up to kRowGroup rows, see kernels/activations.h.
+  const void* x = nullptr;         // f32: [group][k][row]; quantised: int8 [group][block][row][32]
+  const float* x_scale = nullptr;  // quantised: d, [group][block][row]
+  const float* x_scaled_sum = nullptr;  // d * sum of q
+  const int32_t* x_sum = nullptr;       // sum of q
+  int rows = 0;
+  int n_in = 0;   // of this product: a whole number of blocks for quantised types
+  int x_n_in = 0;  // inputs that the activations hold, for strides; n_in but for part products
+
+  const std::byte* w = nullptr;  // tile 0, see kernels/packed.h
+  size_t tile_bytes = 0;         // from one tile to the next
+  int n_out = 0;
+
+  float* y = nullptr;  // row r at y + r * y_stride
+  int y_stride = 0;
+  Store store = Store::Overwrite;
+  const float* bias = nullptr;  // n_out values, or none
+};
+
+// Attention of one block over one layer's cache.
+struct AttendArgs {
+  const float* q = nullptr;  // (rows, n_heads * head_dim), rotated
+  float* out = nullptr;      // the same shape
+  int rows = 0;
+  const int* positions = nullptr;  // rows of them: row r sees positions 0 .. positions[r]
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  float scale = 0;
+
+  CacheElement element = CacheElement::F16;
+  // Keys of head h: tiles of 16 positions, [tile][head_dim][16]. Values: [position][value_stride].
+  const std::byte* keys = nullptr;
+  const std::byte* values = nullptr;
+  size_t key_head_bytes = 0;    // from one head's keys to the next
+  size_t value_head_bytes = 0;  // the same for values
+  int value_stride = 0;         // elements; head_dim rounded up to 16
+};
+
+struct KernelTable {
+  const char* isa;      // the family: "scalar", "avx2", "avx512"
+  const char* variant;  // what exactly: "avx512-vnni"
+
+  // y for output tiles [first_tile, last_tile), by type of weight.
+  void (*matmul[6])(const MatmulArgs&, int first_tile, int last_tile);
+
+  // Rows (n of them, from row `first` of x on) to int8 blocks in the layout of activations.h.
+  void (*quantize_rows)(const float* x, int rows, int n_in, int first, int n, int8_t* q,
+                        float* scale, float* scaled_sum, int32_t* sum);
+
+  // y[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight.
+  void (*rms_norm)(const float* x, const float* weight, float eps, int rows, int dim, float* y);
+  // Rotates halves (i, i + head_dim / 2) of each head of one row, in place.
+  void (*rope)(float* x, int n_heads, int head_dim, const float* cos, const float* sin);
+  // gate = silu(gate) * up, element by element; n is any number.
+  void (*silu_mul)(float* gate, const float* up, int64_t n);
+
+  // Writes one position of one head into the cache, rounded to its element type.
+  void (*append_key)(const float* k, int head_dim, CacheElement element, std::byte* head_keys,
+                     int position);
+  void (*append_value)(const float* v, int head_dim, int value_stride, CacheElement element,
+                       std::byte* head_values, int position);
+  // Items [first, last) of rows * n_heads, numbered (kv head, row, query head of the group).
+  // scratch: attend_scratch_floats() of kernels/attention.h.
+  void (*attend)(const AttendArgs&, int first, int last, float* scratch);
+
+  // Index of the largest finite maximum, lowest on ties, else -1.
+  int (*argmax)(const float* x, int n);
+  float (*log_sum_exp)(const float* x, int n);
+};
+
+}  // namespace paceline

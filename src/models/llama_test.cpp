@@ -1,0 +1,173 @@
+#include "models/llama.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/mapped_file.h"
+#include "io/safetensors_reader.h"
+#include "models/kv_cache.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGoldens = fs::path(PACELINE_SOURCE_DIR) / "tests/golden/llama";
+
+// What transformers computes in float32 for a tiny checkpoint (tools/oracle/make_llama_golden.py).
+struct Golden {
+  std::vector<TokenId> ids;
+  std::vector<int> positions;
+  std::vector<float> logits;  // (positions, vocab)
+};
+
+Golden read_golden(const fs::path& folder) {
+  std::ifstream file(folder / "ids.json");
+  const auto json = nlohmann::json::parse(file);
+  Golden golden{json["ids"], json["positions"], {}};
+  const auto mapped = MappedFile::open(folder / "logits.safetensors");
+  const auto contents = read_safetensors(mapped->bytes(), "logits.safetensors");
+  const Tensor& logits = contents->tensors.at(0);
+  golden.logits.resize(logits.elements());
+  dequantize(logits, 0, golden.logits);
+  return golden;
+}
+
+std::unique_ptr<Model> load(const fs::path& folder, LoadOptions options) {
+  const bool gguf = fs::exists(folder / "model.gguf");
+  auto checkpoint = Checkpoint::open(gguf ? folder / "model.gguf" : folder);
+  if (!checkpoint) {
+    ADD_FAILURE() << checkpoint.error().message;
+    return nullptr;
+  }
+  auto model = load_model(*checkpoint, options);
+  if (!model) {
+    ADD_FAILURE() << model.error().message;
+    return nullptr;
+  }
+  return std::move(*model);
+}
+
+// Logits of every position, the ids read in blocks of `chunk` rows.
+std::vector<float> logits_of(const Model& model, std::span<const TokenId> ids, int chunk,
+                             CacheType cache) {
+  const int n = static_cast<int>(ids.size());
+  auto state = model.make_state(n, cache);
+  auto workspace = model.make_workspace(chunk, chunk);
+  std::vector<float> all;
+  Block block(chunk);
+  for (int begin = 0; begin < n; begin += chunk) {
+    block.reset(begin);
+    for (int i = begin; i < std::min(begin + chunk, n); ++i) block.add(ids[i]);
+    const TrunkOut out = model.forward(block, **state, LogitRows::All, **workspace);
+    all.insert(all.end(), out.logits.data,
+               out.logits.data + static_cast<int64_t>(out.logits.rows) * out.logits.cols);
+    (*state)->commit(block.rows());
+  }
+  return all;
+}
+
+bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
+}
+
+class LlamaGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(LlamaGolden, EqualsTransformers) {
+  const fs::path folder = kGoldens / GetParam();
+  const Golden golden = read_golden(folder);
+  const auto model = load(folder, {.weights = WeightsType::F32, .threads = 2});
+  ASSERT_NE(model, nullptr);
+  EXPECT_TRUE(model->info().unused_tensors.empty());
+  const auto logits = logits_of(*model, golden.ids, 16, CacheType::F32);
+  const auto vocab = static_cast<size_t>(model->info().vocab_size);
+  float largest = 0;
+  for (const float x : golden.logits) largest = std::max(largest, std::fabs(x));
+  float worst = 0;
+  for (size_t i = 0; i < golden.positions.size(); ++i)
+    for (size_t j = 0; j < vocab; ++j)
+      worst = std::max(worst, std::fabs(golden.logits[i * vocab + j] -
+                                        logits[golden.positions[i] * vocab + j]));
+  EXPECT_LE(worst / largest, 1e-4f) << "largest logit " << largest;
+  RecordProperty("relative_error", std::to_string(worst / largest));
+}
+
+TEST_P(LlamaGolden, ChunksAndThreadsChangeNothing) {
+  const fs::path folder = kGoldens / GetParam();
+  const Golden golden = read_golden(folder);
+  for (const auto weights : {WeightsType::Native, WeightsType::BF16, WeightsType::F32}) {
+    std::vector<float> expected;
+    for (const int threads : {1, 2, 3}) {
+      const auto model = load(folder, {.weights = weights, .threads = threads});
+      ASSERT_NE(model, nullptr);
+      if (expected.empty()) expected = logits_of(*model, golden.ids, 1, CacheType::F16);
+      for (const int chunk : {1, 5, 16, 64, 200})
+        EXPECT_TRUE(same_bytes(logits_of(*model, golden.ids, chunk, CacheType::F16), expected))
+            << threads << " threads, chunks of " << chunk;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, LlamaGolden,
+                         testing::Values("plain", "bias", "tied_small", "tied_own_head", "linear",
+                                         "linear_old", "llama3", "llama3_old", "sharded", "f16",
+                                         "gguf_f32", "gguf_quant"),
+                         [](const auto& param) { return param.param; });
+
+// The negative control: kernels that sum several rows in another order are noticed.
+TEST(Llama, WideKernelsDoNotKeepTheRowRule) {
+  const fs::path folder = kGoldens / "plain";
+  const Golden golden = read_golden(folder);
+  const auto model = load(folder, {.threads = 1, .wide = true});
+  ASSERT_NE(model, nullptr);
+  EXPECT_FALSE(same_bytes(logits_of(*model, golden.ids, 5, CacheType::F16),
+                          logits_of(*model, golden.ids, 1, CacheType::F16)));
+}
+
+// Rows that were not committed leave no trace.
+TEST(Llama, RollbackIsCommitOfFewerRows) {
+  const fs::path folder = kGoldens / "plain";
+  const Golden golden = read_golden(folder);
+  const auto model = load(folder, {.threads = 1});
+  ASSERT_NE(model, nullptr);
+  const auto expected = logits_of(*model, golden.ids, 1, CacheType::F16);
+  const int vocab = model->info().vocab_size;
+  auto state = model->make_state(200, CacheType::F16);
+  auto workspace = model->make_workspace(8, 8);
+  Block block(8);
+  for (int pos = 0, step = 0; pos < 150; ++step) {
+    const int accepted = 1 + step % 4;  // right tokens, then wrong ones
+    block.reset(pos);
+    for (int i = 0; i < 8; ++i)
+      block.add(i < accepted ? golden.ids[pos + i] : (golden.ids[pos + i] + 1) % vocab);
+    const TrunkOut out = model->forward(block, **state, LogitRows::All, **workspace);
+    for (int i = 0; i < accepted; ++i)
+      ASSERT_EQ(std::memcmp(out.logits.row(i).data(), &expected[(pos + i) * vocab], vocab * 4), 0)
+          << "position " << pos + i;
+    (*state)->commit(accepted);
+    pos += accepted;
+    EXPECT_EQ((*state)->length(), pos);
+  }
+}
+
+TEST(Llama, ContextBeyondTheModelIsRefused) {
+  const auto model = load(kGoldens / "plain", {});
+  ASSERT_NE(model, nullptr);
+  const auto state = model->make_state(model->info().context_length + 1, CacheType::F16);
+  ASSERT_FALSE(state);
+  EXPECT_EQ(state.error().code, ErrorCode::TooLarge);
+}
+
+TEST(KvCache, RefusesWhatCannotFit) {
+  const auto cache = KvCache::make({1000, 1000, 1000}, 1 << 20, CacheType::F32);
+  ASSERT_FALSE(cache);
+  EXPECT_EQ(cache.error().code, ErrorCode::TooLarge);
+}
+
+}  // namespace
+}  // namespace paceline
