@@ -136,7 +136,7 @@ std::vector<GgufKeyValue> gguf_metadata(const SynthJob& job, const SynthVocab& v
   keys.push_back({"tokenizer.ggml.bos_token_id", static_cast<uint32_t>(vocab.bos)});
   keys.push_back({"tokenizer.ggml.eos_token_id", static_cast<uint32_t>(vocab.eos)});
   keys.push_back({"tokenizer.ggml.add_bos_token", false});
-  keys.push_back({"tokenizer.chat_template", vocab.chat_template});
+  keys.push_back({"tokenizer.chat_template", synth_chat_template()});
   return keys;
 }
 
@@ -154,8 +154,8 @@ Result<void> write_folder_texts(const SynthJob& job, const SynthVocab& vocab,
   const std::pair<const char*, std::string> texts[] = {
       {"config.json", config_json(job, vocab).dump(2)},
       {"generation_config.json", generation.dump(2)},
-      {"tokenizer.json", vocab.tokenizer_json},
-      {"tokenizer_config.json", vocab.tokenizer_config_json}};
+      {"tokenizer.json", synth_tokenizer_json(vocab)},
+      {"tokenizer_config.json", synth_tokenizer_config(vocab)}};
   for (const auto& [name, text] : texts) {
     const fs::path path = job.folder / name;
     if (auto written = write_text(path, text + "\n"); !written) return written;
@@ -165,7 +165,8 @@ Result<void> write_folder_texts(const SynthJob& job, const SynthVocab& vocab,
 }
 
 Result<std::vector<std::string>> write_files(const SynthJob& job) {
-  const auto vocab = make_synth_vocab(job.shape.vocab_size);
+  const auto vocab = synth_vocab(job.shape.vocab_size);
+  if (!vocab) return vocab.error();
   const std::vector<SynthTensor> tensors = synth_tensors(job.shape);
   std::vector<TensorSpec> specs;
   for (const SynthTensor& tensor : tensors) {
@@ -184,11 +185,11 @@ Result<std::vector<std::string>> write_files(const SynthJob& job) {
   if (is_gguf(job.type)) {
     const fs::path path = job.folder / fmt::format("{}-{}.{}.gguf", job.shape.family,
                                                    job.shape.size, to_string(job.type));
-    if (auto ok = write_gguf(path, gguf_metadata(job, vocab), specs, fill); !ok) return ok.error();
+    if (auto ok = write_gguf(path, gguf_metadata(job, *vocab), specs, fill); !ok) return ok.error();
     files.push_back(path.string());
     return files;
   }
-  if (auto ok = write_folder_texts(job, vocab, files); !ok) return ok.error();
+  if (auto ok = write_folder_texts(job, *vocab, files); !ok) return ok.error();
   const fs::path path = job.folder / "model.safetensors";
   if (auto ok = write_safetensors(path, specs, {}, fill); !ok) return ok.error();
   files.push_back(path.string());

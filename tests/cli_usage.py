@@ -1,0 +1,160 @@
+"""Help, version, and what is refused before anything is done."""
+
+import os
+import shutil
+
+import cli_support as cli
+
+COMMANDS = ["generate", "chat", "bench", "inspect", "tokenize", "synth"]
+
+
+class Help(cli.CliTest):
+    def test_version_and_help(self):
+        self.assertRegex(cli.run("--version", check=0).stdout.decode(), r"^paceline \d+\.\d+\.\d+ ")
+        listing = cli.run("--help", check=0).stdout.decode()
+        for command in COMMANDS:
+            self.assertIn(command, listing)
+            told = cli.run(command, "--help", check=0)
+            self.assertEqual(told.stderr, b"")
+            self.assertIn("Example:\n  paceline " + command, told.stdout.decode())
+
+    def test_no_and_unknown_command(self):
+        self.assert_refused()
+        self.assert_refused("generat", says="'generat'")
+        self.assert_refused("generate\n--x")
+
+
+class BadFlags(cli.CliTest):
+    def test_values_out_of_range(self):
+        model = cli.model()
+        for flag, bad in [
+                ("--depth", ["99", "17", "-1", "nan", "", "4.0", "Auto", "1e1"]),
+                ("--depths", ["0,99", "", "0,,4", "0 4", ",0"]),
+                ("--threads", ["0", "-2", "x", "257", "99999999999999999999"]),
+                ("--max-tokens", ["0", "-5", "ten", "inf"]),
+                ("--context", ["0", "1", "-1", "x"]),
+                ("--cache", ["q8", "F16", ""]),
+                ("--weights", ["int4", ""]),
+                ("--prompt-ids", ["", "1,,2", "a", "-1", "1,2,", "4294967296", "1.5"]),
+                ("--logprobs", ["-1", "x", "99999"]),
+                ("--seed", ["-1", "x"]),
+                ("--color", ["red"]),
+                ("--stop", [""]),
+                ("--drafter", ["mtp", "union", "best"]),
+                ("--temperature", ["0.8", "nan", "inf", "-1", "", "x"]),
+                ("--top-k", ["40"]), ("--top-p", ["0.9"]), ("--min-p", ["0.1"]),
+                ("--repetition-penalty", ["1.1"]), ("--presence-penalty", ["0.5"]),
+                ("--frequency-penalty", ["0.5"]), ("--logit-bias", ["5:1"]),
+                ("--numerics", ["amx", "fast"]), ("--kernels", ["wide"]), ("--tree", ["8"]),
+                ("--head", ["head.safetensors"]), ("--store", ["store.bin"])]:
+            for value in bad:
+                prompt = [] if flag == "--prompt-ids" else ["--prompt-ids", "1,2"]
+                self.assert_refused("generate", model, *prompt, flag, value, says=flag)
+
+    def test_the_sentence(self):
+        told = self.assert_refused("generate", cli.model(), "--prompt", "a", "--depth", "99")
+        self.assertEqual(told, "paceline generate: --depth wants 0 to 16 or auto, not '99'\n")
+
+    def test_values_that_mean_off(self):
+        report = cli.run_json(
+            "generate", cli.model(), "--prompt-ids", "1,2", "--max-tokens", "2", "--temperature",
+            "0", "--top-k", "0", "--top-p", "1.0", "--min-p", "0", "--repetition-penalty", "1",
+            "--presence-penalty", "0", "--frequency-penalty", "0", "--numerics", "portable",
+            "--kernels", "exact", "--tree", "0", "--seed", "7")
+        self.assertEqual(report["seed"], 7)
+
+    def test_flags_that_do_not_fit(self):
+        model = cli.model()
+        for args in (["--nonsense"], ["--learn"], ["--allow-inexact"], ["-q"], ["surplus"],
+                     ["--depth"], ["--depth", "1", "--depth", "2"],
+                     ["--depth", "1", "--depths", "0,1"], ["--drafter", "scripted"],
+                     ["--drafts", "nowhere"], ["--system", "s"],
+                     ["--prompt", "a"]):
+            self.assert_refused("generate", model, "--prompt-ids", "1", *args)
+        self.assert_refused("generate", model)
+        self.assert_refused("generate", "--prompt", "a", says="MODEL is missing")
+        self.assert_refused("generate", model, "--prompt", "")
+        self.assert_refused("chat", model, "--depths", "0,4")
+        self.assert_refused("bench", model, "--seconds", "nan", says="--seconds")
+        self.assert_refused("bench", model, "--repeats", "0", says="--repeats")
+        self.assert_refused("tokenize", model)
+        self.assert_refused("tokenize", model, "--text", "a", "--ids", "1")
+        self.assert_refused("tokenize", model, "--ids", "1,99999999", says="99999999")
+
+    def test_instruction_sets(self):
+        args = ("generate", cli.model(), "--prompt-ids", "1", "--max-tokens", "1")
+        self.assert_refused(*args, env={"PACELINE_ISA": "sse9"}, says="sse9")
+        report = cli.run_json(*args, env={"PACELINE_ISA": "scalar"})
+        self.assertEqual(report["instruction_set"], "scalar")
+
+
+class BadInput(cli.CliTest):
+    def test_models_that_are_none(self):
+        for command, more in (("generate", ["--prompt", "a"]), ("inspect", []), ("chat", []),
+                              ("tokenize", ["--text", "a"]), ("bench", [])):
+            self.assert_refused(command, cli.path("nowhere"), *more, says="nowhere")
+            self.assert_refused(command, cli.write("empty.gguf", b""), *more)
+            self.assert_refused(command, cli.write("text.gguf", b"not a model" * 100), *more)
+        os.makedirs(cli.path("empty folder"), exist_ok=True)
+        self.assert_refused("inspect", cli.path("empty folder"))
+
+    def test_prompt_files(self):
+        model = cli.model()
+        for name, text in (("a.jsonl", '{"prompt": 3}'), ("b.jsonl", '{"prompt": "a"}\n{"x": 1}'),
+                           ("c.jsonl", '{"prompt": "a"'), ("d.jsonl", ""), ("e.txt", "\n\n"),
+                           ("f.jsonl", b'{"prompt": "\xff"}'), ("g.jsonl", '{"messages": [{}]}'),
+                           ("h.jsonl", '{"prompt": "\\ud800"}'), ("i.jsonl", "[" * 100000)):
+            self.assert_refused("generate", model, "--prompts", cli.write(name, text), says=name)
+        self.assert_refused("generate", model, "--prompts", cli.path("missing"), says="missing")
+        self.assert_refused("generate", model, "--prompts", cli.FOLDER)
+        self.assert_refused("generate", model, "--prompts", "-", says="standard input")
+        told = self.assert_refused("generate", model, "--prompts",
+                                   cli.write("j.jsonl", '{"prompt": "a"}\n\n{"prompt": 3}\n'))
+        self.assertIn("j.jsonl line 3: prompt wants a text", told)
+
+    def test_ids_outside_the_vocabulary_and_the_context(self):
+        model = cli.model()
+        self.assert_refused("generate", model, "--prompt-ids", "1,512", says="512")
+        told = self.assert_refused("generate", model, "--prompt-ids", ",".join(["1"] * 30),
+                                   "--context", "20")
+        self.assertIn("30", told)
+        self.assertIn("20", told)
+
+    def test_scripts_of_drafts(self):
+        args = ("generate", cli.model(), "--prompt-ids", "1", "--drafter", "scripted", "--drafts")
+        for text in ("", "1,x", "[1, -2]", '{"ids": [1]}', "[1", "1,2\n3\n", "[1.5]"):
+            self.assert_refused(*args, cli.write("drafts", text))
+        self.assert_refused(*args, cli.path("missing"))
+
+    def test_places_for_json(self):
+        args = ("generate", cli.model(), "--prompt-ids", "1", "--json")
+        self.assert_refused(*args, cli.FOLDER)
+        self.assert_refused(*args, cli.path("no/such/folder.json"))
+        self.assert_refused(*args, "")
+
+    def test_synth(self):
+        good = {"--family": "llama", "--size": "tiny", "--type": "f32",
+                "--out": cli.path("synth bad")}
+        for flag, value in (("--family", "gpt"), ("--size", "7b"), ("--type", "q2"),
+                            ("--out", cli.model()), ("--out", cli.write("a file", b"x")),
+                            ("--out", ""), ("--family", None), ("--out", None), ("--type", None)):
+            flags = dict(good, **{flag: value})
+            args = [word for f, v in flags.items() if v is not None for word in (f, v)]
+            self.assert_refused("synth", *args, says=flag)
+            self.assertFalse(os.path.exists(good["--out"]))
+
+    def test_a_model_without_tokenizer_takes_ids_only(self):
+        folder = cli.path("no tokenizer")
+        shutil.copytree(cli.model(), folder)
+        os.remove(os.path.join(folder, "tokenizer.json"))
+        self.assert_refused("generate", folder, "--prompt", "a", says="--prompt-ids")
+        self.assert_refused("tokenize", folder, "--text", "a", says="no tokenizer")
+        self.assert_refused("chat", folder)
+        report = cli.run_json("generate", folder, "--prompt-ids", "5,6", "--max-tokens", "3",
+                              "--ignore-eos")
+        self.assertEqual(len(report["results"][0]["arms"][0]["token_ids"]), 3)
+        self.assertIsNone(cli.run_json("inspect", folder)["tokenizer"])
+
+
+if __name__ == "__main__":
+    cli.main()
