@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "base/mapped_file.h"
 #include "base/memory.h"
@@ -49,12 +52,31 @@ TEST(Types, F16RoundsToNearestEven) {
   EXPECT_EQ(to_f16(-0.0f).bits, 0x8000);
 }
 
-TEST(Threads, EveryThreadRunsOnceAndResultsAreSeen) {
+TEST(Threads, EveryPieceRunsOnceAndResultsAreSeen) {
   for (const int threads : {1, 2, 3, 5}) {
     ThreadPool pool(threads);
-    std::array<int, 5> calls = {};
-    for (int i = 0; i < 2000; ++i) pool.run([&](int thread) { ++calls[thread]; });
-    for (int t = 0; t < threads; ++t) EXPECT_EQ(calls[t], 2000);
+    for (int i = 0; i < 3000; ++i) {
+      const int pieces = 1 + i % 7;
+      std::array<int, 7> calls = {};
+      pool.run(pieces, [&](int thread, int piece) {
+        EXPECT_GE(thread, 0);
+        EXPECT_LT(thread, threads);
+        ++calls[piece];
+      });
+      for (int piece = 0; piece < 7; ++piece) ASSERT_EQ(calls[piece], piece < pieces ? 1 : 0);
+    }
+  }
+}
+
+TEST(Threads, ParkedThreadsComeBack) {
+  ThreadPool pool(2);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // longer than they spin
+    int sum = 0;
+    std::array<int, 64> out = {};
+    pool.run(64, [&](int, int piece) { out[piece] = piece; });
+    for (const int x : out) sum += x;
+    EXPECT_EQ(sum, 63 * 64 / 2);
   }
 }
 
@@ -72,8 +94,14 @@ TEST(Threads, SplitCoversEverythingOnce) {
 
 TEST(Threads, FloatControlIsDefaultOnEveryThread) {
   ThreadPool pool(2);
-  std::array<bool, 2> is_default = {};
-  pool.run([&](int thread) { is_default[thread] = float_control_is_default(); });
+  std::array<std::atomic<bool>, 2> is_default = {};
+  // Pieces that wait for each other: both threads must take one.
+  std::atomic<int> arrived{0};
+  pool.run(2, [&](int thread, int) {
+    is_default[thread] = float_control_is_default();
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+  });
   EXPECT_TRUE(is_default[0]);
   EXPECT_TRUE(is_default[1]);
 }

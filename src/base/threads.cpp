@@ -76,43 +76,63 @@ bool float_control_is_default() {
 #endif
 }
 
-ThreadPool::ThreadPool(int threads) : size_(threads), finished_(new Signal[threads]) {
+ThreadPool::ThreadPool(int threads) : size_(threads) {
   check(threads >= 1, "a thread pool has at least one thread");
   set_float_control();
   for (int t = 1; t < size_; ++t) workers_.emplace_back([this, t] { work(t); });
 }
 
 ThreadPool::~ThreadPool() {
-  stop_ = true;
+  stop_.store(true, std::memory_order_relaxed);
   started_.value.fetch_add(1, std::memory_order_release);
   started_.value.notify_all();
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::run_erased(Call call, void* context) {
+void ThreadPool::take_pieces(uint32_t run, int thread) {
+  uint64_t open = open_.value.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(open >> 32) == run && static_cast<uint32_t>(open) > 0) {
+    if (!open_.value.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel,
+                                           std::memory_order_acquire))
+      continue;
+    // The run cannot end before this piece has, so its fields may be read.
+    call_(context_, thread, pieces_ - static_cast<int>(static_cast<uint32_t>(open)));
+    if (finished_.value.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+        static_cast<uint32_t>(pieces_))
+      finished_.value.notify_one();  // costs no system call while nobody is parked
+    open = open_.value.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::run_erased(int pieces, Call call, void* context) {
+  if (size_ == 1 || pieces == 1) {
+    for (int piece = 0; piece < pieces; ++piece) call(context, 0, piece);
+    return;
+  }
+  const uint32_t run = started_.value.load(std::memory_order_relaxed) + 1;
   call_ = call;
   context_ = context;
-  const uint32_t run = started_.value.load(std::memory_order_relaxed) + 1;
-  if (size_ > 1) {
-    started_.value.store(run, std::memory_order_release);
-    started_.value.notify_all();  // costs no system call while nobody is parked
-  }
-  call(context, 0);
-  // More threads than CPUs: spinning would keep from the CPU the very thread that is waited for.
-  const bool may_spin = size_ <= available_cpus_;
-  for (int t = 1; t < size_; ++t) wait_for_change(finished_[t].value, run - 1, may_spin);
+  pieces_ = pieces;
+  finished_.value.store(0, std::memory_order_relaxed);
+  open_.value.store((uint64_t{run} << 32) | static_cast<uint32_t>(pieces),
+                    std::memory_order_release);
+  started_.value.store(run, std::memory_order_release);
+  started_.value.notify_all();
+  take_pieces(run, 0);
+  for (uint32_t done = finished_.value.load(std::memory_order_acquire);
+       done != static_cast<uint32_t>(pieces);
+       done = finished_.value.load(std::memory_order_acquire))
+    wait_for_change(finished_.value, done, may_spin());
 }
 
 void ThreadPool::work(int thread) {
   set_float_control();
   uint32_t seen = 0;
   for (;;) {
-    wait_for_change(started_.value, seen, size_ <= available_cpus_);
-    if (stop_) return;
-    ++seen;
-    call_(context_, thread);
-    finished_[thread].value.store(seen, std::memory_order_release);
-    finished_[thread].value.notify_one();
+    wait_for_change(started_.value, seen, may_spin());
+    if (stop_.load(std::memory_order_relaxed)) return;
+    seen = started_.value.load(std::memory_order_acquire);
+    take_pieces(seen, thread);
   }
 }
 

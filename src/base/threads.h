@@ -6,10 +6,11 @@
 // kept).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace paceline {
@@ -32,49 +33,62 @@ class ThreadPool {
 
   int size() const { return size_; }
 
-  // Calls body(thread) once for every thread in [0, size()), the caller being thread 0, and returns
-  // when all are done. Not reentrant: body must not call run. Allocates nothing.
+  // Calls body(thread, piece) once for every piece in [0, pieces), thread in [0, size()), and
+  // returns when all are done. Threads take pieces as they come free, so one that the system has
+  // put aside holds nobody up; which thread gets a piece must not matter to the result. Not
+  // reentrant: body must not call run. Allocates nothing.
   template <class Body>
-  void run(Body&& body) {
-    run_erased([](void* context, int thread) { (*static_cast<Body*>(context))(thread); },
+  void run(int pieces, Body&& body) {
+    run_erased(pieces,
+               [](void* context, int thread, int piece) {
+                 (*static_cast<std::remove_reference_t<Body>*>(context))(thread, piece);
+               },
                const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  // Splits [0, n) into size() ranges of whole multiples of `grain` and calls body(begin, end) for
-  // each that is not empty. Which thread gets which range never changes a result: ranges split
-  // outputs, not sums.
+  // Splits [0, n) into ranges of whole multiples of `grain`, a few for each thread, and calls
+  // body(begin, end) for each. Ranges split outputs, never sums.
   template <class Body>
   void split(int64_t n, int64_t grain, Body&& body) {
-    const int64_t pieces = (n + grain - 1) / grain;
-    if (size_ == 1 || pieces <= 1) {
-      if (n > 0) body(int64_t{0}, n);
-      return;
-    }
-    run([&](int thread) {
-      const int64_t begin = pieces * thread / size_ * grain;
-      const int64_t end = pieces * (thread + 1) / size_ * grain;
-      if (begin < end) body(begin, end < n ? end : n);
+    if (n <= 0) return;
+    const int64_t grains = (n + grain - 1) / grain;
+    const int64_t pieces = size_ == 1 ? 1 : std::min<int64_t>(grains, kPiecesPerThread * size_);
+    run(static_cast<int>(pieces), [&](int, int piece) {
+      const int64_t begin = grains * piece / pieces * grain;
+      const int64_t end = grains * (piece + 1) / pieces * grain;
+      body(begin, end < n ? end : n);
     });
   }
 
  private:
-  using Call = void (*)(void* context, int thread);
+  static constexpr int kPiecesPerThread = 2;
+  using Call = void (*)(void* context, int thread, int piece);
 
-  void run_erased(Call call, void* context);
+  void run_erased(int pieces, Call call, void* context);
   void work(int thread);
+  // Takes pieces of run number `run` and works them off until none is left.
+  void take_pieces(uint32_t run, int thread);
+  bool may_spin() const { return size_ <= available_cpus_; }
 
-  // One line for what the caller writes, one a thread for what that thread writes.
+  struct alignas(128) Counter {
+    std::atomic<uint64_t> value{0};
+  };
   struct alignas(128) Signal {
     std::atomic<uint32_t> value{0};
   };
 
   const int size_;
   const int available_cpus_ = available_cpus();
+  // What the current run calls; read only by whoever holds one of its pieces.
   Call call_ = nullptr;
   void* context_ = nullptr;
-  bool stop_ = false;
-  Signal started_;  // counts runs; workers wait for it to move
-  std::unique_ptr<Signal[]> finished_;  // per worker: the last run it has finished
+  int pieces_ = 0;
+  // Number of the run in the upper half, pieces not yet taken in the lower: a thread that comes
+  // late finds another run there and takes nothing from it unknowingly.
+  Counter open_;
+  Signal finished_;  // pieces done in the current run
+  Signal started_;   // number of the run; workers wait for it to change
+  std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
 };
 

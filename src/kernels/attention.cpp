@@ -1,5 +1,7 @@
 #include "kernels/attention.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace paceline {
@@ -15,12 +17,13 @@ void attend(const AttendArgs& args, float* scratch, size_t scratch_per_thread,
   check(args.value_stride % kTileOutputs == 0 && args.value_stride >= args.head_dim,
         "values are padded to whole vectors");
   const int64_t items = static_cast<int64_t>(args.rows) * args.n_heads;
+  // Items of one key head stand together; a few pieces a thread keep them together mostly.
   const int threads = kernels.pool->size();
-  kernels.pool->run([&](int thread) {
-    const auto first = static_cast<int>(items * thread / threads);
-    const auto last = static_cast<int>(items * (thread + 1) / threads);
-    if (first < last)
-      kernels.table->attend(args, first, last, scratch + thread * scratch_per_thread);
+  const auto pieces = static_cast<int>(std::min<int64_t>(items, threads == 1 ? 1 : 2 * threads));
+  kernels.pool->run(pieces, [&](int thread, int piece) {
+    const auto first = static_cast<int>(items * piece / pieces);
+    const auto last = static_cast<int>(items * (piece + 1) / pieces);
+    kernels.table->attend(args, first, last, scratch + thread * scratch_per_thread);
   });
 }
 
