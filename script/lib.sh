@@ -45,9 +45,16 @@ install_packages() {
   say "$script_name: installing ${missing[*]}"
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq
     -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0)
-  "${apt[@]}" update >&2 || say "$script_name: apt-get update failed; trying with the lists at hand"
-  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 ||
+  local log
+  log=$(mktemp)
+  # Lists that cannot be renewed are no reason to give up: what is needed may be known already.
+  if ! { "${apt[@]}" update || true; "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } \
+    >"$log" 2>&1; then
+    grep -E '^[EW]:' "$log" >&2 || true
+    rm -f "$log"
     fail "apt-get could not install ${missing[*]}"
+  fi
+  rm -f "$log"
 }
 
 # Where fetched models stand, outside the repository.
