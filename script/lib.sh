@@ -19,7 +19,7 @@ step() {
 # Debian packages by what needs them.
 packages_fetch=(ca-certificates python3 python3-pip)
 packages_build=(
-  g++ cmake ninja-build ccache git pkg-config
+  g++ cmake ninja-build ccache git pkg-config python3
   nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev
   libgtest-dev librapidcheck-dev
 )
