@@ -21,8 +21,8 @@ inline constexpr size_t kWorkPerItem = 400;
 // computes returns some value after a failure; callers look at failed().
 class Context {
  public:
-  // Counts `bytes` of work; false, having failed, when the limit is passed. The limit allows
-  // conversations of some hundred megabytes and stops a hostile template within a second or two.
+  // Counts `bytes` of work; false, having failed, when the limit is passed. The limit is far
+  // above what a conversation of ten megabytes takes, and stops a hostile template within a second.
   bool spend(size_t bytes);
   Value fail(ErrorCode code, std::string_view message);  // at the current line
   bool failed() const { return error_.has_value(); }
@@ -34,7 +34,7 @@ class Context {
   void fail_with(Error error);
 
  private:
-  static constexpr uint64_t kMaxWork = 1'000'000'000;
+  static constexpr uint64_t kMaxWork = 100'000'000;
   uint64_t work_ = 0;
   std::optional<Error> error_;
 };

@@ -168,11 +168,8 @@ class Evaluator : public Context {
       auto loop = std::make_shared<Loop>();
       loop->items = items;
       loop->index0 = static_cast<int64_t>(i);
-      loop->nesting = loop_nesting_;
       assign("loop", std::shared_ptr<const Loop>(std::move(loop)));
-      ++loop_nesting_;
       const Flow flow = spend(kWorkPerItem) ? execute(stmt.bodies[0]) : Flow::Break;
-      --loop_nesting_;
       frames_.pop_back();
       if (flow == Flow::Break) break;
     }
@@ -420,7 +417,6 @@ class Evaluator : public Context {
 
   std::vector<Frame> frames_;
   size_t macro_base_ = 0;  // the first frame of the macro that runs
-  int loop_nesting_ = 0;
   int depth_ = 0;
   Text out_;
 };

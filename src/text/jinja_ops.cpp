@@ -287,8 +287,8 @@ Value loop_member(const Loop& loop, std::string_view key) {
   if (key == "first") return i == 0;
   if (key == "last") return i == n - 1;
   if (key == "length") return n;
-  if (key == "depth") return int64_t{loop.nesting + 1};
-  if (key == "depth0") return int64_t{loop.nesting};
+  if (key == "depth") return int64_t{1};  // counts recursive loops, which are not known here
+  if (key == "depth0") return int64_t{0};
   if (key == "previtem" && i > 0) return loop.items->items[static_cast<size_t>(i - 1)];
   if (key == "nextitem" && i + 1 < n) return loop.items->items[static_cast<size_t>(i + 1)];
   return Undefined{"loop." + std::string(key)};

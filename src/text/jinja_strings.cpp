@@ -138,8 +138,8 @@ Value split(Context& context, const Text& text, std::optional<std::string_view> 
       if (is_python_space(c.code)) break;
       end += static_cast<size_t>(c.length);
     }
-    if (left == 0) {  // the rest is one part, without the white space at its end
-      push(stripped(text.part(pos), std::nullopt, Side::Right));
+    if (left == 0) {  // the rest is one part
+      push(text.part(pos));
       break;
     }
     --left;

@@ -112,7 +112,6 @@ struct Dict {
 struct Loop {
   std::shared_ptr<const List> items;
   int64_t index0 = 0;
-  int nesting = 0;  // loops around this one
 };
 
 // How deep a value is nested: 0 for what holds no others.
