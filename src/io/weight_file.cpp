@@ -68,9 +68,10 @@ void remember(const fs::path& path, const std::string& line) {
 Result<WeightFile> open_weight_file(const fs::path& path, std::string name) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) {
-    const ErrorCode code =
-        errno == ENOENT || errno == ENOTDIR ? ErrorCode::NotFound : ErrorCode::Io;
-    return Error{code, fmt::format("{}: {}", shown_path(path), std::strerror(errno))};
+    if (errno == ENOENT || errno == ENOTDIR) {
+      return Error{ErrorCode::NotFound, shown_path(path) + ": no such file or folder"};
+    }
+    return Error{ErrorCode::Io, fmt::format("{}: {}", shown_path(path), std::strerror(errno))};
   }
   if (!S_ISREG(status.st_mode)) {
     return Error{ErrorCode::BadFormat, fmt::format("{}: not a regular file", shown_path(path))};
