@@ -17,8 +17,7 @@ struct Mat {
   Mat(T* data_, int rows_, int cols_) : data(data_), rows(rows_), cols(cols_) {}
   // A view that may write is also a view that may read.
   template <class U>
-    requires(std::is_same_v<T, const U>)
-  Mat(Mat<U> other)  // NOLINT: implicit
+  requires(std::is_same_v<T, const U>) Mat(Mat<U> other)  // NOLINT: implicit
       : data(other.data), rows(other.rows), cols(other.cols) {}
 
   std::span<T> row(int r) const {

@@ -29,9 +29,9 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
   void* raw = mmap(nullptr, rounded + kHugePage, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED)
-    return Error{ErrorCode::TooLarge, fmt::format("cannot allocate {:.1f} MiB: {}",
-                                                  static_cast<double>(bytes) / 1048576.0,
-                                                  std::strerror(errno))};
+    return Error{ErrorCode::TooLarge,
+                 fmt::format("cannot allocate {:.1f} MiB: {}",
+                             static_cast<double>(bytes) / 1048576.0, std::strerror(errno))};
   auto* start = static_cast<std::byte*>(raw);
   auto* aligned = reinterpret_cast<std::byte*>(
       (reinterpret_cast<uintptr_t>(start) + kHugePage - 1) / kHugePage * kHugePage);

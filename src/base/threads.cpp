@@ -62,7 +62,8 @@ int available_cpus() {
 
 void set_float_control() {
 #if defined(__x86_64__)
-  _mm_setcsr(0x1f80);  // all exceptions masked, nearest, neither flush-to-zero nor denormals-as-zero
+  _mm_setcsr(
+      0x1f80);  // all exceptions masked, nearest, neither flush-to-zero nor denormals-as-zero
 #elif defined(__aarch64__)
   asm volatile("msr fpcr, %0" ::"r"(uint64_t{0}));
 #endif

@@ -39,11 +39,12 @@ class ThreadPool {
   // reentrant: body must not call run. Allocates nothing.
   template <class Body>
   void run(int pieces, Body&& body) {
-    run_erased(pieces,
-               [](void* context, int thread, int piece) {
-                 (*static_cast<std::remove_reference_t<Body>*>(context))(thread, piece);
-               },
-               const_cast<void*>(static_cast<const void*>(&body)));
+    run_erased(
+        pieces,
+        [](void* context, int thread, int piece) {
+          (*static_cast<std::remove_reference_t<Body>*>(context))(thread, piece);
+        },
+        const_cast<void*>(static_cast<const void*>(&body)));
   }
 
   // Splits [0, n) into ranges of whole multiples of `grain`, a few for each thread, and calls

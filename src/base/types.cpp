@@ -10,7 +10,8 @@ float to_f32(f16 x) {
     const uint32_t quiet = mantissa != 0 ? 0x400000u : 0u;
     return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13) | quiet);
   }
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
   // Zero or a denormal: mantissa * 2^-24, exact in float32.
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));

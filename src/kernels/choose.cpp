@@ -96,8 +96,8 @@ Result<const KernelTable*> choose_kernel_table(std::string_view isa) {
                                                ": this machine or build has no such instruction "
                                                "set; the best here is " +
                                                tables.back()->variant};
-  return Error{ErrorCode::BadUsage, "PACELINE_ISA wants scalar, avx2, avx512 or amx, not '" +
-                                        std::string(isa) + "'"};
+  return Error{ErrorCode::BadUsage,
+               "PACELINE_ISA wants scalar, avx2, avx512 or amx, not '" + std::string(isa) + "'"};
 }
 
 Result<const KernelTable*> choose_kernel_table() {

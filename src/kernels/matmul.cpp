@@ -69,11 +69,10 @@ void run_wide(const KernelTable& table, WeightType type, MatmulArgs args, int fi
 Result<Activations> Activations::make(int max_rows, int max_n_in) {
   Activations a;
   // One block more a row than needed for sizes that are no whole number of blocks.
-  a.max_values_ = static_cast<size_t>(max_rows) *
-                  ((max_n_in + kQuantBlock - 1) / kQuantBlock + 1) * kQuantBlock;
+  a.max_values_ = static_cast<size_t>(max_rows) * ((max_n_in + kQuantBlock - 1) / kQuantBlock + 1) *
+                  kQuantBlock;
   // f32 copies, int8 blocks, and three values a block.
-  auto memory =
-      HugeBuffer::allocate(a.max_values_ * (4 + 1) + a.max_values_ / kQuantBlock * 3 * 4);
+  auto memory = HugeBuffer::allocate(a.max_values_ * (4 + 1) + a.max_values_ / kQuantBlock * 3 * 4);
   if (!memory) return memory.error();
   a.memory_ = std::move(*memory);
   return a;

@@ -92,8 +92,7 @@ void pack_tile(WeightType type, int n_in, std::span<const std::byte* const, kTil
 void unpack_row(const PackedMatrix& matrix, int row, std::span<float> out) {
   check(row >= 0 && row < matrix.n_out, "an embedding row lies inside the table");
   check(out.size() == static_cast<size_t>(matrix.n_in), "an embedding is as wide as its table");
-  const std::byte* tile =
-      matrix.data + row / kTileOutputs * tile_bytes(matrix.type, matrix.n_in);
+  const std::byte* tile = matrix.data + row / kTileOutputs * tile_bytes(matrix.type, matrix.n_in);
   const int o = row % kTileOutputs;
   const auto half = [](const std::byte* p) {
     f16 x;

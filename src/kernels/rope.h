@@ -39,8 +39,8 @@ struct Llama3Scaling {
 void scale_llama3(std::span<double> frequencies, const Llama3Scaling& scaling);
 
 // Our own e^x, ln x and sine, in double precision; good to a few ulp over the ranges used here.
-double exp_double(double x);  // |x| < 700
-double log_double(double x);  // finite x > 0
+double exp_double(double x);                                      // |x| < 700
+double log_double(double x);                                      // finite x > 0
 void sin_cos_double(double angle, double* sine, double* cosine);  // |angle| < 2^31
 
 }  // namespace paceline

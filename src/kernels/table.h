@@ -36,7 +36,7 @@ struct MatmulArgs {
   const float* x_scaled_sum = nullptr;  // d * sum of q
   const int32_t* x_sum = nullptr;       // sum of q
   int rows = 0;
-  int n_in = 0;   // of this product: a whole number of blocks for quantised types
+  int n_in = 0;    // of this product: a whole number of blocks for quantised types
   int x_n_in = 0;  // inputs that the activations hold, for strides; n_in but for part products
 
   const std::byte* w = nullptr;  // tile 0, see kernels/packed.h

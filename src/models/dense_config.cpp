@@ -49,7 +49,7 @@ class Reader {
       value = metadata_->integer(key(name));
     } else if (const auto it = json_.find(name); it != json_.end() && it->is_number_integer()) {
       value = it->is_number_unsigned() && it->get<uint64_t>() > INT64_MAX ? INT64_MAX
-                                                                         : it->get<int64_t>();
+                                                                          : it->get<int64_t>();
     }
     if (!value) {
       fail(fmt::format("wants a whole number {}, found {}", key(name),
@@ -131,8 +131,8 @@ void read_rope_scaling(Reader& in, const Json& object, const char* name, DenseCo
     if (config.rope_llama3->high_freq_factor <= config.rope_llama3->low_freq_factor)
       in.fail(fmt::format("{}: high_freq_factor must be above low_freq_factor", name));
   } else {
-    in.fail(fmt::format("{} of type '{}' is not supported; known are default, linear, llama3",
-                        name, kind),
+    in.fail(fmt::format("{} of type '{}' is not supported; known are default, linear, llama3", name,
+                        kind),
             ErrorCode::Unsupported);
   }
 }
@@ -160,11 +160,11 @@ void read_rope_json(Reader& in, DenseConfig& config) {
   if (scaling != nullptr) read_rope_scaling(in, *scaling, "rope_scaling", other);
   const auto same = [](const DenseConfig& a, const DenseConfig& b) {
     if (a.rope_linear != b.rope_linear || bool(a.rope_llama3) != bool(b.rope_llama3)) return false;
-    return !a.rope_llama3 || (a.rope_llama3->factor == b.rope_llama3->factor &&
-                              a.rope_llama3->low_freq_factor == b.rope_llama3->low_freq_factor &&
-                              a.rope_llama3->high_freq_factor == b.rope_llama3->high_freq_factor &&
-                              a.rope_llama3->original_positions ==
-                                  b.rope_llama3->original_positions);
+    return !a.rope_llama3 ||
+           (a.rope_llama3->factor == b.rope_llama3->factor &&
+            a.rope_llama3->low_freq_factor == b.rope_llama3->low_freq_factor &&
+            a.rope_llama3->high_freq_factor == b.rope_llama3->high_freq_factor &&
+            a.rope_llama3->original_positions == b.rope_llama3->original_positions);
   };
   const bool parameters_scale = config.rope_linear || config.rope_llama3;
   if (!parameters_scale) {
@@ -223,7 +223,8 @@ DenseConfig read_json(Reader& in) {
   c.norm_eps = static_cast<float>(in.positive("rms_norm_eps"));
   c.tied = in.flag("tie_word_embeddings", false);
   if (in.has("hidden_act") && in.json()["hidden_act"] != "silu")
-    in.fail("hidden_act " + in.json()["hidden_act"].dump(-1, ' ', true, Json::error_handler_t::replace) +
+    in.fail("hidden_act " +
+                in.json()["hidden_act"].dump(-1, ' ', true, Json::error_handler_t::replace) +
                 " is not supported; known is \"silu\"",
             ErrorCode::Unsupported);
   read_rope_json(in, c);
@@ -260,10 +261,12 @@ Result<DenseConfig> read_dense_config(const Checkpoint& checkpoint, const std::s
       in.fail(fmt::format("heads of width {} cannot be rotated: wanted an even one", c.head_dim));
     // Products of sizes stay far inside 64 bits, and every row inside 32.
     constexpr int kMost = 1 << 24;
-    for (const auto& [value, name] :
-         {std::pair{c.dim, "width"}, {c.hidden_dim, "feed-forward width"}, {c.n_layers, "layer count"},
-          {c.context_length, "context length"}, {c.n_heads, "head count"},
-          {c.head_dim, "head width"}})
+    for (const auto& [value, name] : {std::pair{c.dim, "width"},
+                                      {c.hidden_dim, "feed-forward width"},
+                                      {c.n_layers, "layer count"},
+                                      {c.context_length, "context length"},
+                                      {c.n_heads, "head count"},
+                                      {c.head_dim, "head width"}})
       if (value > kMost) in.fail(fmt::format("a {} of {} is beyond any known model", name, value));
     if (static_cast<int64_t>(c.n_heads) * c.head_dim > kMost)
       in.fail("heads times head width is beyond any known model");

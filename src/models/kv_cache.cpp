@@ -31,11 +31,10 @@ KvCache::KvCache(const KvShape& shape, int capacity, CacheType type)
   value_head_bytes_ = positions * value_stride_ * element_bytes;
 }
 
-Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacity,
-                                               CacheType type) {
+Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacity, CacheType type) {
   std::unique_ptr<KvCache> cache(new KvCache(shape, capacity, type));
-  const size_t bytes = (cache->key_head_bytes_ + cache->value_head_bytes_) * shape.n_kv_heads *
-                       shape.n_layers;
+  const size_t bytes =
+      (cache->key_head_bytes_ + cache->value_head_bytes_) * shape.n_kv_heads * shape.n_layers;
   // Pages come when they are first written; what cannot fit is refused now, not then.
   if (const uint64_t free = available_memory(); bytes > free)
     return Error{ErrorCode::TooLarge,

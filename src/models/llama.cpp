@@ -52,7 +52,8 @@ class Llama final : public Model {
 
  private:
   Llama(const DenseConfig& config, const KernelTable& table, int threads, bool wide)
-      : config_(config), pool_(std::make_unique<ThreadPool>(threads)),
+      : config_(config),
+        pool_(std::make_unique<ThreadPool>(threads)),
         kernels_{&table, pool_.get(), wide} {}
 
   void ask_for_weights(WeightLoader& weights, bool gguf);
@@ -103,9 +104,13 @@ void Llama::attention(int index, const Block& block, KvCache& cache, LlamaWorksp
                rope_->sin(pos));
     cache.append(index, pos, k.row(row).data(), v.row(row).data(), table);  // provisional
   }
-  AttendArgs args{.q = q.data, .out = attended.data, .rows = rows,
-                  .positions = block.positions().data(), .n_heads = config_.n_heads,
-                  .n_kv_heads = config_.n_kv_heads, .head_dim = config_.head_dim,
+  AttendArgs args{.q = q.data,
+                  .out = attended.data,
+                  .rows = rows,
+                  .positions = block.positions().data(),
+                  .n_heads = config_.n_heads,
+                  .n_kv_heads = config_.n_kv_heads,
+                  .head_dim = config_.head_dim,
                   .scale = 1.0f / __builtin_sqrtf(static_cast<float>(config_.head_dim))};
   cache.fill(index, args);
   attend(args, s.attend_scratch, s.attend_scratch_per_thread, kernels_);
@@ -161,8 +166,8 @@ Result<std::unique_ptr<SequenceState>> Llama::make_state(int capacity, CacheType
                  fmt::format("a context of {} positions is more than the {} that the model was "
                              "made for",
                              capacity, config_.context_length)};
-  auto made = KvCache::make({config_.n_layers, config_.n_kv_heads, config_.head_dim}, capacity,
-                            cache);
+  auto made =
+      KvCache::make({config_.n_layers, config_.n_kv_heads, config_.head_dim}, capacity, cache);
   if (!made) return made.error();
   return std::unique_ptr<SequenceState>(std::move(*made));
 }
@@ -171,8 +176,7 @@ Result<std::unique_ptr<Workspace>> Llama::make_workspace(int max_rows, int max_l
   auto s = std::make_unique<LlamaWorkspace>();
   s->rows_limit = max_rows;
   s->logit_rows_limit = max_logit_rows;
-  s->attend_scratch_per_thread =
-      attend_scratch_floats(config_.context_length, config_.head_dim);
+  s->attend_scratch_per_thread = attend_scratch_floats(config_.context_length, config_.head_dim);
   const size_t q_dim = static_cast<size_t>(config_.n_heads) * config_.head_dim;
   const size_t kv_dim = static_cast<size_t>(config_.n_kv_heads) * config_.head_dim;
   const auto n = static_cast<size_t>(max_rows);
@@ -309,20 +313,28 @@ Result<std::unique_ptr<Model>> Llama::load(const Checkpoint& checkpoint,
   if (model->output_.data == nullptr) model->output_ = model->embedding_;
   for (const float divisor : model->rope_divisors_)
     if (!(divisor > 0))
-      return Error{ErrorCode::BadFormat, checkpoint.path().string() +
-                                             ": rope_freqs.weight holds a value that is not above 0"};
+      return Error{
+          ErrorCode::BadFormat,
+          checkpoint.path().string() + ": rope_freqs.weight holds a value that is not above 0"};
   model->rope_ = std::make_unique<RopeTable>(
       scaled_frequencies(model->config_, model->rope_divisors_), model->config_.context_length);
 
   const DenseConfig& c = model->config_;
-  model->info_ = {.family = "llama", .n_layers = c.n_layers, .dim = c.dim,
-                  .hidden_dim = c.hidden_dim, .n_heads = c.n_heads, .n_kv_heads = c.n_kv_heads,
-                  .head_dim = c.head_dim, .vocab_size = c.vocab_size,
-                  .context_length = c.context_length, .parameters = weights.parameters(),
+  model->info_ = {.family = "llama",
+                  .n_layers = c.n_layers,
+                  .dim = c.dim,
+                  .hidden_dim = c.hidden_dim,
+                  .n_heads = c.n_heads,
+                  .n_kv_heads = c.n_kv_heads,
+                  .head_dim = c.head_dim,
+                  .vocab_size = c.vocab_size,
+                  .context_length = c.context_length,
+                  .parameters = weights.parameters(),
                   .weight_bytes = weights.streamed_bytes(),
                   .huge_bytes = static_cast<int64_t>(
                       std::min(model->memory_.huge_bytes(), model->memory_.size())),
-                  .isa = (*table)->variant, .unused_tensors = weights.unused()};
+                  .isa = (*table)->variant,
+                  .unused_tensors = weights.unused()};
   // An untied embedding is looked up, not streamed.
   if (model->output_.data != model->embedding_.data)
     model->info_.weight_bytes -= static_cast<int64_t>(model->embedding_.bytes());

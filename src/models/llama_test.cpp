@@ -91,8 +91,8 @@ TEST_P(LlamaGolden, EqualsTransformers) {
   float worst = 0;
   for (size_t i = 0; i < golden.positions.size(); ++i)
     for (size_t j = 0; j < vocab; ++j)
-      worst = std::max(worst, std::fabs(golden.logits[i * vocab + j] -
-                                        logits[golden.positions[i] * vocab + j]));
+      worst = std::max(
+          worst, std::fabs(golden.logits[i * vocab + j] - logits[golden.positions[i] * vocab + j]));
   EXPECT_LE(worst / largest, 1e-4f) << "largest logit " << largest;
   RecordProperty("relative_error", std::to_string(worst / largest));
 }

@@ -49,9 +49,8 @@ int64_t source_row(int64_t row, RowOrder order, int head_dim) {
 // The weight that a tensor of scales or offsets belongs to, by the names that packed checkpoints
 // use; empty for any other tensor.
 std::string companion_of(std::string_view name) {
-  for (const std::string_view ending :
-       {".scales", ".biases", ".weight_scale", ".weight_scale_inv", ".weight_scale_2",
-        ".weight_global_scale", ".qzeros"})
+  for (const std::string_view ending : {".scales", ".biases", ".weight_scale", ".weight_scale_inv",
+                                        ".weight_scale_2", ".weight_global_scale", ".qzeros"})
     if (name.ends_with(ending))
       return std::string(name.substr(0, name.size() - ending.size())) + ".weight";
   return {};
@@ -159,9 +158,8 @@ Result<HugeBuffer> WeightLoader::load(
     unused_.push_back(tensor.name);
   }
   if (bytes_ > available_memory())
-    return Error{ErrorCode::TooLarge,
-                 fmt::format("{}: the weights take {} MiB, {} MiB are free", place, bytes_ >> 20,
-                             available_memory() >> 20)};
+    return Error{ErrorCode::TooLarge, fmt::format("{}: the weights take {} MiB, {} MiB are free",
+                                                  place, bytes_ >> 20, available_memory() >> 20)};
   auto memory = HugeBuffer::allocate(bytes_);
   if (!memory) return memory.error();
   size_t done = 0;

@@ -58,30 +58,33 @@ LANES_INLINE void with_element(CacheElement element, Function f) {
 
 void append_key(const float* k, int head_dim, CacheElement element, std::byte* head_keys,
                 int position) {
-  with_element(element, [&]<class E>() __attribute__((always_inline)) {
-    using Type = typename E::Type;
-    Type* lane = reinterpret_cast<Type*>(head_keys) +
-                 static_cast<int64_t>(position / kKeyTile) * head_dim * kKeyTile +
-                 position % kKeyTile;
-    for (int d = 0; d < head_dim; d += kLanes) {
-      const int n = head_dim - d < kLanes ? head_dim - d : kLanes;
-      Type rounded[kLanes];
-      E::put(rounded, n == kLanes ? load(k + d) : load_tail(k + d, n));
-      for (int i = 0; i < n; ++i) lane[static_cast<int64_t>(d + i) * kKeyTile] = rounded[i];
-    }
-  });
+  with_element(
+      element, [&]<class E>() __attribute__((always_inline)) {
+        using Type = typename E::Type;
+        Type* lane = reinterpret_cast<Type*>(head_keys) +
+                     static_cast<int64_t>(position / kKeyTile) * head_dim * kKeyTile +
+                     position % kKeyTile;
+        for (int d = 0; d < head_dim; d += kLanes) {
+          const int n = head_dim - d < kLanes ? head_dim - d : kLanes;
+          Type rounded[kLanes];
+          E::put(rounded, n == kLanes ? load(k + d) : load_tail(k + d, n));
+          for (int i = 0; i < n; ++i) lane[static_cast<int64_t>(d + i) * kKeyTile] = rounded[i];
+        }
+      });
 }
 
 void append_value(const float* v, int head_dim, int value_stride, CacheElement element,
                   std::byte* head_values, int position) {
-  with_element(element, [&]<class E>() __attribute__((always_inline)) {
-    using Type = typename E::Type;
-    Type* row = reinterpret_cast<Type*>(head_values) + static_cast<int64_t>(position) * value_stride;
-    for (int d = 0; d < head_dim; d += kLanes) {
-      const int n = head_dim - d < kLanes ? head_dim - d : kLanes;
-      E::put(row + d, n == kLanes ? load(v + d) : load_tail(v + d, n));
-    }
-  });
+  with_element(
+      element, [&]<class E>() __attribute__((always_inline)) {
+        using Type = typename E::Type;
+        Type* row =
+            reinterpret_cast<Type*>(head_values) + static_cast<int64_t>(position) * value_stride;
+        for (int d = 0; d < head_dim; d += kLanes) {
+          const int n = head_dim - d < kLanes ? head_dim - d : kLanes;
+          E::put(row + d, n == kLanes ? load(v + d) : load_tail(v + d, n));
+        }
+      });
 }
 
 // Scores of NQ queries with NT tiles of 16 keys from tile `tile` on.
@@ -102,8 +105,7 @@ LANES_INLINE void score_tiles(const float* const* q, const typename E::Type* key
     }
   }
   for (int i = 0; i < NQ; ++i)
-    for (int t = 0; t < NT; ++t)
-      store(scores[i] + (tile + t) * kKeyTile, acc[i][t] * set1(scale));
+    for (int t = 0; t < NT; ++t) store(scores[i] + (tile + t) * kKeyTile, acc[i][t] * set1(scale));
 }
 
 // Turns a row of scores into weights exp(score - maximum), +0 behind the last position, and writes
@@ -156,8 +158,8 @@ LANES_INLINE void add_span(float* const* weights, const typename E::Type* values
 // NQ queries that share a key head. scratch: per query a row of scores, then a row of sums.
 template <class E, int NQ>
 [[gnu::noinline]] void attend_queries(const AttendArgs& a, const float* const* q,
-                                 const int* last_position, const std::byte* keys,
-                                 const std::byte* values, float* const* out, float* scratch) {
+                                      const int* last_position, const std::byte* keys,
+                                      const std::byte* values, float* const* out, float* scratch) {
   using Type = typename E::Type;
   const auto* k = reinterpret_cast<const Type*>(keys);
   const auto* v = reinterpret_cast<const Type*>(values);
@@ -229,11 +231,13 @@ void attend(const AttendArgs& a, int first, int last, float* scratch) {
     }
     const std::byte* keys = a.keys + kv_head * a.key_head_bytes;
     const std::byte* values = a.values + kv_head * a.value_head_bytes;
-    with_element(a.element, [&]<class E>() __attribute__((always_inline)) {
-      with_queries<kQueries>(n, [&]<int NQ>() __attribute__((always_inline)) {
-        attend_queries<E, NQ>(a, q, last_position, keys, values, out, scratch);
-      });
-    });
+    with_element(
+        a.element, [&]<class E>() __attribute__((always_inline)) {
+          with_queries<kQueries>(
+              n, [&]<int NQ>() __attribute__((always_inline)) {
+                attend_queries<E, NQ>(a, q, last_position, keys, values, out, scratch);
+              });
+        });
     item += n;
   }
 }

@@ -77,3 +77,6 @@ inline uint16_t cmplt_epi32_mask(simde__m512i a, simde__m512i b) {
 #define _mm512_cvtepi32_ps(a) ::paceline::emulate::cvtepi32_ps(a)
 #define _mm512_cvtepi32_epi8(a) ::paceline::emulate::cvtepi32_epi8(a)
 #define _mm512_cmplt_epi32_mask(a, b) ::paceline::emulate::cmplt_epi32_mask(a, b)
+// The packaged alias takes the wrong number of arguments.
+#undef _mm512_madd_epi16
+#define _mm512_madd_epi16(a, b) simde_mm512_madd_epi16(a, b)

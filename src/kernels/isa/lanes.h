@@ -91,8 +91,7 @@ LANES_INLINE void store_i8(int8_t* p, I a) {
 LANES_INLINE float fold_sum(F a) {
   const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a.v), 1));
   const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), high);
-  const __m128 four =
-      _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
@@ -103,9 +102,7 @@ struct Bytes {
   __m512i v;
 };
 LANES_INLINE Bytes load_bytes(const void* p) { return {_mm512_loadu_si512(p)}; }
-LANES_INLINE Bytes low_nibbles(Bytes b) {
-  return {_mm512_and_si512(b.v, _mm512_set1_epi8(0x0f))};
-}
+LANES_INLINE Bytes low_nibbles(Bytes b) { return {_mm512_and_si512(b.v, _mm512_set1_epi8(0x0f))}; }
 LANES_INLINE Bytes high_nibbles(Bytes b) {
   return {_mm512_and_si512(_mm512_srli_epi16(b.v, 4), _mm512_set1_epi8(0x0f))};
 }
@@ -149,9 +146,7 @@ LANES_INLINE NibbleSum nibble_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm512_add_epi16(s.v, _mm512_maddubs_epi16(nibbles.v, _mm512_set1_epi32(x)));
 }
-LANES_INLINE I total(NibbleSum s) {
-  return {_mm512_madd_epi16(s.v, _mm512_set1_epi16(1))};
-}
+LANES_INLINE I total(NibbleSum s) { return {_mm512_madd_epi16(s.v, _mm512_set1_epi16(1))}; }
 
 // |w| * (x with the sign of w); |w| reaches 128 and |x| 127, so a pair stays below 32768.
 struct ByteWeights {
@@ -167,8 +162,7 @@ struct ByteSum {
 LANES_INLINE ByteSum byte_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   const __m512i all = _mm512_set1_epi32(x);
-  const __m512i with_sign =
-      _mm512_mask_sub_epi8(all, w.negative, _mm512_setzero_si512(), all);
+  const __m512i with_sign = _mm512_mask_sub_epi8(all, w.negative, _mm512_setzero_si512(), all);
   const __m512i pairs = _mm512_maddubs_epi16(w.magnitude, with_sign);
   s.v = _mm512_add_epi32(s.v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
@@ -276,8 +270,7 @@ LANES_INLINE void store_f16(uint16_t* p, F a) {
 // The conversions of base/types.cpp on integers. A half's exponent and mantissa, moved into a
 // float's place, are short of the value by 2^112; multiplying by that is exact, denormals too.
 LANES_INLINE __m256 half_to_float(const uint16_t* p) {
-  const __m256i half =
-      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i half = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   const __m256i magnitude = _mm256_and_si256(half, _mm256_set1_epi32(0x7fff));
   const __m256i sign = _mm256_slli_epi32(_mm256_xor_si256(half, magnitude), 16);
   const __m256 scaled = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(magnitude, 13)),
@@ -286,19 +279,17 @@ LANES_INLINE __m256 half_to_float(const uint16_t* p) {
   const __m256i special = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7bff));
   const __m256i wide =
       _mm256_or_si256(_mm256_slli_epi32(magnitude, 13), _mm256_set1_epi32(0x7f800000));
-  const __m256 value = _mm256_blendv_ps(scaled, _mm256_castsi256_ps(wide),
-                                        _mm256_castsi256_ps(special));
+  const __m256 value =
+      _mm256_blendv_ps(scaled, _mm256_castsi256_ps(wide), _mm256_castsi256_ps(special));
   return _mm256_or_ps(value, _mm256_castsi256_ps(sign));
 }
 LANES_INLINE __m128i float_to_half(__m256 a) {
   const __m256i bits = _mm256_castps_si256(a);
   const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
-  const __m256i sign =
-      _mm256_srli_epi32(_mm256_xor_si256(bits, magnitude), 16);
+  const __m256i sign = _mm256_srli_epi32(_mm256_xor_si256(bits, magnitude), 16);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(magnitude, 13), _mm256_set1_epi32(1));
   __m256i half = _mm256_srli_epi32(
-      _mm256_add_epi32(_mm256_add_epi32(magnitude, odd),
-                       _mm256_set1_epi32(0xfff - 0x38000000)),
+      _mm256_add_epi32(_mm256_add_epi32(magnitude, odd), _mm256_set1_epi32(0xfff - 0x38000000)),
       13);
   const __m256i small = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x38800000), magnitude);
   const __m256i denormal = _mm256_sub_epi32(
@@ -333,8 +324,7 @@ LANES_INLINE void store_i8(int8_t* p, I a) {
 }
 LANES_INLINE float fold_sum(F a) {
   const __m256 eight = _mm256_add_ps(a.lo, a.hi);
-  const __m128 four =
-      _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
@@ -385,10 +375,8 @@ LANES_INLINE ByteSum byte_zero() { return {_mm256_setzero_si256(), _mm256_setzer
 LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   const __m256i all = _mm256_set1_epi32(x);
   const __m256i ones = _mm256_set1_epi16(1);
-  const __m256i lo =
-      _mm256_maddubs_epi16(w.magnitude.lo, _mm256_sign_epi8(all, w.signs.lo));
-  const __m256i hi =
-      _mm256_maddubs_epi16(w.magnitude.hi, _mm256_sign_epi8(all, w.signs.hi));
+  const __m256i lo = _mm256_maddubs_epi16(w.magnitude.lo, _mm256_sign_epi8(all, w.signs.lo));
+  const __m256i hi = _mm256_maddubs_epi16(w.magnitude.hi, _mm256_sign_epi8(all, w.signs.hi));
   s.lo = _mm256_add_epi32(s.lo, _mm256_madd_epi16(lo, ones));
   s.hi = _mm256_add_epi32(s.hi, _mm256_madd_epi16(hi, ones));
 }

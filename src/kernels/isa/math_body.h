@@ -151,9 +151,9 @@ LANES_INLINE double log_of(double x) {
   }
   const double t = (m - 1.0) / (m + 1.0);
   const double t2 = t * t;
-  double sum = 1.0 / 23.0;
-  for (int k = 21; k >= 1; k -= 2) sum = sum * t2 + 1.0 / k;
-  return 2.0 * t * sum + exponent * 0.693147180559945309417;
+  double sum = 0.0;
+  for (int k = 25; k >= 1; k -= 2) sum = __builtin_fma(sum, t2, 1.0 / k);
+  return __builtin_fma(static_cast<double>(exponent), 0.693147180559945309417, 2.0 * t * sum);
 }
 
 float log_sum_exp(const float* x, int n) {

@@ -104,7 +104,7 @@ struct WeightsBF16 {
 // x: input k of row r at x[k * x_rows + r].
 template <class W, int R, int T>
 [[gnu::noinline]] void float_tiles_product(const MatmulArgs& a, const float* x, int x_rows, int row,
-                                      int tile) {
+                                           int tile) {
   F acc[T][R];
   const std::byte* w[T];
   for (int t = 0; t < T; ++t) {
@@ -138,19 +138,20 @@ void matmul_float(const MatmulArgs& a, int first_tile, int last_tile) {
   constexpr int kChunk = 8;  // tiles that are finished for all rows before the next are begun
   for (int chunk = first_tile; chunk < last_tile; chunk += kChunk) {
     const int chunk_end = chunk + kChunk < last_tile ? chunk + kChunk : last_tile;
-    for_row_pieces<kFloatRows>(a.rows, [&](int base, int in_group, int first, int rows)
-                                           __attribute__((always_inline)) {
-      const float* x =
-          static_cast<const float*>(a.x) + static_cast<int64_t>(base) * a.x_n_in + first;
-      with_rows<kFloatRows>(rows, [&]<int R>() __attribute__((always_inline)) {
-        constexpr int kTiles = float_tiles(R);
-        int tile = chunk;
-        for (; tile + kTiles <= chunk_end; tile += kTiles)
-          float_tiles_product<W, R, kTiles>(a, x, in_group, base + first, tile);
-        for (; tile < chunk_end; ++tile)
-          float_tiles_product<W, R, 1>(a, x, in_group, base + first, tile);
-      });
-    });
+    for_row_pieces<kFloatRows>(
+        a.rows, [&](int base, int in_group, int first, int rows) __attribute__((always_inline)) {
+          const float* x =
+              static_cast<const float*>(a.x) + static_cast<int64_t>(base) * a.x_n_in + first;
+          with_rows<kFloatRows>(
+              rows, [&]<int R>() __attribute__((always_inline)) {
+                constexpr int kTiles = float_tiles(R);
+                int tile = chunk;
+                for (; tile + kTiles <= chunk_end; tile += kTiles)
+                  float_tiles_product<W, R, kTiles>(a, x, in_group, base + first, tile);
+                for (; tile < chunk_end; ++tile)
+                  float_tiles_product<W, R, 1>(a, x, in_group, base + first, tile);
+              });
+        });
   }
 }
 
@@ -229,7 +230,7 @@ struct BlockQ4_1 {
 
 template <class Block, int R>
 [[gnu::noinline]] void quant_tile_product(const MatmulArgs& a, int base, int in_group, int first,
-                                     int tile) {
+                                          int tile) {
   const int n_blocks = a.n_in / kQuantBlock;
   const int64_t before = static_cast<int64_t>(base) * (a.x_n_in / kQuantBlock) + first;
   const int8_t* q = static_cast<const int8_t*>(a.x) + before * kQuantBlock;
@@ -255,9 +256,10 @@ void matmul_quant(const MatmulArgs& a, int first_tile, int last_tile) {
   for (int tile = first_tile; tile < last_tile; ++tile) {
     for_row_pieces<kQuantRows>(
         a.rows, [&](int base, int in_group, int first, int rows) __attribute__((always_inline)) {
-          with_rows<kQuantRows>(rows, [&]<int R>() __attribute__((always_inline)) {
-            quant_tile_product<Block, R>(a, base, in_group, first, tile);
-          });
+          with_rows<kQuantRows>(
+              rows, [&]<int R>() __attribute__((always_inline)) {
+                quant_tile_product<Block, R>(a, base, in_group, first, tile);
+              });
         });
   }
 }
@@ -274,8 +276,8 @@ void quantize_rows(const float* x, int rows, int n_in, int first, int n, int8_t*
     const int in_group = rows - base < kRowGroup ? rows - base : kRowGroup;
     for (int b = 0; b < n_blocks; ++b) {
       const float* in = x + static_cast<int64_t>(row) * n_in + b * kQuantBlock;
-      const int64_t at = (static_cast<int64_t>(base) * n_blocks + static_cast<int64_t>(b) * in_group +
-                          (row - base));
+      const int64_t at = (static_cast<int64_t>(base) * n_blocks +
+                          static_cast<int64_t>(b) * in_group + (row - base));
       const F x0 = load(in);
       const F x1 = load(in + 16);
       const F a0 = abs(x0);
