@@ -109,15 +109,16 @@ class Reader {
     if (!value.is_number_integer()) return bad(fmt::format("{} has no integer id", where));
     const auto id = value.get<int64_t>();
     if (id < 0 || id >= most_ids_)
-      return bad(fmt::format("{} has the id {}, but there are only {} tokens", where, id,
-                             by_text_.size()));
+      return bad(fmt::format("{} has the id {}, but only {} tokens are listed", where, id,
+                             n_listed_));
     return static_cast<TokenId>(id);
   }
 
   Result<void> read_vocab(const Json& model) {
     const Json& vocab = member(model, "vocab");
     if (!vocab.is_object() || vocab.empty()) return bad("model.vocab is missing or empty");
-    most_ids_ = std::min<int64_t>(static_cast<int64_t>(vocab.size()) * 2 + 4096, INT32_MAX);
+    n_listed_ = vocab.size();
+    most_ids_ = std::min(static_cast<int64_t>(vocab.size()) * 2 + 4096, kMostIds);
     by_text_.reserve(vocab.size());
     spec_.tokens.resize(vocab.size());
     for (const auto& [written, value] : vocab.items()) {
@@ -174,7 +175,8 @@ class Reader {
 
   Result<void> read_added(const Json& added) {
     if (!added.is_null() && !added.is_array()) return bad("added_tokens is no list");
-    if (added.is_array()) most_ids_ += static_cast<int64_t>(added.size()) * 2;
+    n_listed_ += added.size();
+    most_ids_ = std::min(most_ids_ + static_cast<int64_t>(added.size()) * 2, kMostIds);
     for (const Json& entry : added) {
       const std::string content = text(member(entry, "content"));
       if (content.empty()) return bad("added_tokens has an entry without content");
@@ -346,7 +348,9 @@ class Reader {
   std::unordered_map<std::string_view, TokenId> by_text_;
   std::set<TokenId> added_ids_;
   std::set<std::string> added_texts_;
-  int64_t most_ids_ = 0;
+  static constexpr int64_t kMostIds = INT32_MAX;
+  int64_t most_ids_ = 0;  // ids lie below
+  size_t n_listed_ = 0;   // entries of the vocabulary and of added_tokens
 };
 
 }  // namespace

@@ -206,12 +206,14 @@ TEST(ChatTemplate, NeverTurnsMessageTextIntoSpecialTokens) {
         "{{ 'Q'.replace('Q', m.content) }}", "{{ m.content|indent }}", "{{ m.content|list|join }}",
         "{% set x %}{{ m.content }}{% endset %}{{ x }}", "{{ m.content|string|safe|default('') }}",
         "{% for c in m.content %}{{ c }}{% endfor %}", "{{ m.content.splitlines()|first }}",
-        "{% macro f(x) %}{{ x }}{% endmacro %}{{ f(m.content) }}", "{{ m.content * 2 }}",
+        "{{ twice(m.content) }}", "{{ m.content * 2 }}",
         "{{ m.content|reverse|reverse }}", "{{ (m.content, 1) }}", "{{ '' .join([m.content]) }}",
         "{{ m.role }}", "{{ m.values()|list }}", "{{ m.content|first }}{{ m.content[1:] }}",
         "<|im_{{ m.content.replace(' <|im_', '') }}", "{{ m.content.removeprefix(' ') }}"}) {
-    const std::string source = std::string("<|im_start|>{% for m in messages %}") + use +
-                               "{% endfor %}<|im_end|>";
+    const std::string source =
+        std::string("{% macro twice(x) %}{{ x }}{{ x }}{% endmacro %}"
+                    "<|im_start|>{% for m in messages %}") +
+        use + "{% endfor %}<|im_end|>";
     const auto ids = encode(source, {{sly, sly}}, *t);
     const auto n = std::count_if(ids.begin(), ids.end(),
                                  [&](TokenId id) { return t->is_special(id); });

@@ -126,7 +126,8 @@ class JsonWriter {
   }
   void new_line(int level) {
     if (indent_ < 0) return;
-    out_.append("\n" + std::string(static_cast<size_t>(indent_ * level), ' '));
+    out_.append("\n");
+    out_.append(std::string(static_cast<size_t>(indent_ * level), ' '));
   }
 
   Context& context_;
