@@ -29,7 +29,7 @@ def faults_of(path):
 
 
 def main(folder):
-    objects = sorted(Path(folder).glob("src/kernels/CMakeFiles/kernels_*.dir/**/*.o"))
+    objects = sorted(Path(folder).glob("src/kernels/CMakeFiles/kernels_*.dir/isa/*.o"))
     if not objects:
         print(f"{folder}: no kernel objects there, build it first", file=sys.stderr)
         return 1
