@@ -279,7 +279,7 @@ TEST(Folder, RefusesBadIndexes) {
   refused(R"({"weight_map":{"w":"m.safetensors"},"weight_map":{}})", {"twice"});
   refused(R"({"weight_map":{"w":"m.safetensors","w":"m.safetensors"}})", {"'w'", "twice"});
   refused(R"({"weight_map":{"w":"m.safetensors")", {"JSON"});
-  refused(std::string_view("{\"weight_map\":{\"w\":\"m.safetensors\"}}\0", 39), {"zero byte"});
+  refused(R"({"weight_map":{"w":"m.safetensors"}})" + std::string(1, '\0'), {"zero byte"});
   refused(R"({"metadata":)" + std::string(100'000, '['), {"JSON"});
   fs::remove(folder.path() / kIndex);
   fs::create_directory(folder.path() / kIndex);

@@ -39,7 +39,8 @@ TEST(SafetensorsReader, ReadsTensorsByOffset) {
   const std::string header =
       object({entry("b", "F32", "2,1", "2,10"), entry("a", "BF16", "1", "0,2")}) + "   ";
   const std::string data = std::string("\x80\x3f", 2) + floats({2, 3});
-  const auto got = read(header, data);
+  const std::string bytes = safetensors_bytes(header, data);
+  const auto got = read(bytes);
   ASSERT_TRUE(got) << got.error().message;
   ASSERT_EQ(got->tensors.size(), 2u);
   EXPECT_EQ(got->tensors[0].name, "a");
