@@ -178,6 +178,16 @@ class Generate(cli.CliTest):
                 self.assertEqual(entry["top"][0], [entry["id"], entry["logprob"]])
                 self.assertLess(entry["logprob"], 0)
 
+    def test_a_broken_row_rule_is_noticed(self):
+        """The negative control: with --kernels wide arms differ in the last bits, and exit is 1."""
+        args = ("generate", cli.model(), "--prompt-ids", "7,8,9", "--max-tokens", "24",
+                "--ignore-eos")
+        plain = cli.run_json(*args, "--depth", "0")["results"][0]["arms"][0]["token_ids"]
+        drafts = cli.write("control", json.dumps(plain))
+        args += ("--depths", "0,6", "--drafter", "scripted", "--drafts", drafts, "--logprobs", "5")
+        self.assertTrue(cli.run_json(*args)["identical"])
+        self.assertFalse(cli.run_json(*args, "--kernels", "wide", check=1)["identical"])
+
     def test_unwritable_output_is_an_error(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full here")
@@ -190,7 +200,7 @@ class Interrupt(cli.CliTest):
     def test_ctrl_c_reports_what_was_done(self):
         target = cli.path("interrupted.json")
         # Enough work for minutes; the first text is the sign that it is under way.
-        lines = cli.write("many.txt", "hello\n" * 20000)
+        lines = cli.write("many.txt", "hello\n" * 2000)
         process = subprocess.Popen([cli.BINARY, "generate", cli.model(), "--prompts", lines,
                                     "--max-tokens", "1000", "--ignore-eos", "--json", target],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -45,7 +45,7 @@ class BadFlags(cli.CliTest):
                 ("--top-k", ["40"]), ("--top-p", ["0.9"]), ("--min-p", ["0.1"]),
                 ("--repetition-penalty", ["1.1"]), ("--presence-penalty", ["0.5"]),
                 ("--frequency-penalty", ["0.5"]), ("--logit-bias", ["5:1"]),
-                ("--numerics", ["amx", "fast"]), ("--kernels", ["wide"]), ("--tree", ["8"]),
+                ("--numerics", ["amx", "fast"]), ("--kernels", ["fast"]), ("--tree", ["8"]),
                 ("--head", ["head.safetensors"]), ("--store", ["store.bin"])]:
             for value in bad:
                 prompt = [] if flag == "--prompt-ids" else ["--prompt-ids", "1,2"]

@@ -15,6 +15,7 @@
 #include "apps/model_flags.h"
 #include "apps/prompt_flags.h"
 #include "apps/spec_flags.h"
+#include "apps/stream.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
 
@@ -116,6 +117,11 @@ int bench(Args args) {
   if (!engine) return fail("bench", engine.error());
   const auto prompts = given.prompts.encode(*sources, *engine);
   if (!prompts) return fail("bench", prompts.error());
+  const auto requests = bench_requests(given, *prompts, *scripts);
+  for (const measure::BenchPrompt& prompt : requests) {
+    if (auto ok = check_request(*engine, prompt.request); !ok) return fail("bench", ok.error());
+  }
+  print_warnings(*engine);
   Json report = report_header("bench", given.model, *engine, given.spec.drafter_name());
 
   ProgressLine progress;
@@ -128,8 +134,7 @@ int bench(Args args) {
   options.seed = given.model.seed;
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   options.stop = interrupted;
-  const auto result =
-      measure::run_bench(*engine, bench_requests(given, *prompts, *scripts), options);
+  const auto result = measure::run_bench(*engine, requests, options);
   progress.clear();
   if (!result) return fail("bench", result.error());
 

@@ -144,6 +144,7 @@ int chat(Args args) {
   if (engine->chat_template() == nullptr || engine->tokenizer() == nullptr) {
     return fail("chat", {ErrorCode::Unsupported, "the model has no chat template; use generate"});
   }
+  print_warnings(*engine);
   Json report = report_header("chat", given.model, *engine, given.spec.drafter_name());
   std::vector<ChatMessage> messages;
   const auto ended = converse(given, *engine, messages);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "apps/values.h"
+#include "io/shown.h"
 
 namespace paceline::apps {
 
@@ -133,7 +134,7 @@ void Flags::off_only(const std::string& name, std::string placeholder, std::vect
           const auto wanted = parse_number(word, -1e300, 1e300);
           if (given == word || (number && wanted && *number == *wanted)) return {};
         }
-        return Error{ErrorCode::Unsupported, fmt::format("{}: {}", in_quotes(given), why)};
+        return Error{ErrorCode::Unsupported, fmt::format("{}: {}", quoted_name(given), why)};
       },
       help);
 }
@@ -181,7 +182,7 @@ Result<Flags::Outcome> Flags::parse(std::span<const char* const> args) {
     const bool is_flag = extra.size() > 1 && extra[0] == '-';
     return Error{ErrorCode::BadUsage,
                  fmt::format("{} {}{}", is_flag ? "there is no flag" : "cannot use the argument",
-                             in_quotes(extra), see)};
+                             quoted_name(extra), see)};
   }
   for (const State::Bound& bound : state_->bound) {
     const std::vector<std::string>& given = bound.option->results();

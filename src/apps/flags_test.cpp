@@ -95,7 +95,6 @@ TEST(Values, AreReadWhole) {
     EXPECT_FALSE(parse_ids(bad).has_value()) << bad;
   }
   EXPECT_EQ(join_ids({4, 5}), "4,5");
-  EXPECT_EQ(in_quotes("a\nb"), "'a?b'");
 }
 
 }  // namespace

@@ -29,6 +29,14 @@ struct GenerateFlags {
   int color = 0;  // index into auto, always, never
 };
 
+Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& prompts,
+                    const std::vector<std::vector<TokenId>>& scripts, size_t index) {
+  Request request = flags.decode.request(prompts[index].ids);
+  request.drafter = flags.spec.kind();
+  if (!scripts.empty()) request.script = scripts[index];
+  return request;
+}
+
 // Runs every arm over every prompt until all is done or Ctrl-C.
 Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engine& engine,
                                           const std::vector<Prompt>& prompts,
@@ -41,10 +49,8 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
     PromptResult result{prompts[i].id, prompts[i].ids, {}};
     for (const int depth : flags.spec.depths) {
       if (interrupted()) break;
-      Request request = flags.decode.request(prompts[i].ids);
+      Request request = request_for(flags, prompts, scripts, i);
       request.depth = depth;
-      request.drafter = flags.spec.kind();
-      if (!scripts.empty()) request.script = scripts[i];
       const bool streams = show_text && (result.arms.empty() || on_terminal);
       if (streams && on_terminal && prompts.size() * flags.spec.depths.size() > 1) {
         fmt::print("{}\n",
@@ -91,6 +97,11 @@ int generate(Args args) {
   if (!engine) return fail("generate", engine.error());
   const auto prompts = given.prompts.encode(*sources, *engine);
   if (!prompts) return fail("generate", prompts.error());
+  for (size_t i = 0; i < prompts->size(); ++i) {
+    auto ok = check_request(*engine, request_for(given, *prompts, *scripts, i));
+    if (!ok) return fail("generate", ok.error());
+  }
+  print_warnings(*engine);
   Json report = report_header("generate", given.model, *engine, given.spec.drafter_name());
 
   const auto results = run_all(given, *engine, *prompts, *scripts);

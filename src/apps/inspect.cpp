@@ -1,9 +1,9 @@
 // paceline inspect: what a checkpoint holds and what will run.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
-#include <set>
 
 #include "apps/commands.h"
 #include "apps/json_file.h"
@@ -54,6 +54,18 @@ std::string joined(const Json& counts) {
   return text;
 }
 
+// The first few names, and how many more there are.
+std::string names_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 4;
+  if (names.empty()) return "none";
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
 std::string with_separators(int64_t n) {
   std::string digits = fmt::format("{}", n);
   for (auto place = static_cast<ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
@@ -82,9 +94,7 @@ void print_table(const Json& report, const ModelInfo& info, const Engine& engine
                      change["to"].get<std::string>()));
   }
   line("head", "none");
-  line("unused tensors", report["unused_tensors"].empty()
-                             ? "none"
-                             : fmt::format("{}", report["unused_tensors"].size()));
+  line("unused tensors", names_of(info.unused_tensors));
   line("tokenizer", tokenizer.is_null()
                         ? "none"
                         : fmt::format("{}, {} words", tokenizer["description"].get<std::string>(),
@@ -124,7 +134,7 @@ int inspect(Args args) {
   report["types"] = types_json(*checkpoint);
   report["converted"] = converted_json(*checkpoint, model);
   report["head"] = nullptr;
-  report["unused_tensors"] = Json::array();
+  report["unused_tensors"] = info.unused_tensors;
   report["tokenizer"] = tokenizer_json(engine->tokenizer());
   report["chat_template"] = engine->chat_template() != nullptr;
   report["end_ids"] = std::vector<TokenId>(engine->end_ids().begin(), engine->end_ids().end());
@@ -137,8 +147,6 @@ int inspect(Args args) {
   report["head_dim"] = info.head_dim;
   report["vocab_size"] = info.vocab_size;
   report["context_length"] = info.context_length;
-  report["warnings"] =
-      Json(std::vector<std::string>(checkpoint->warnings().begin(), checkpoint->warnings().end()));
   if (!json.is_stdout()) print_table(report, info, *engine);
   if (auto written = json.write(report); !written) return fail("inspect", written.error());
   return kExitSuccess;

@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "apps/values.h"
 #include "base/version.h"
+#include "io/shown.h"
 
 namespace paceline::apps {
 namespace {
@@ -55,7 +56,7 @@ int run(Args args) {
   for (const Command& command : kCommands) {
     if (name == command.name) return command.run(args.subspan(1));
   }
-  fmt::print(stderr, "paceline: there is no command {}; see paceline --help\n", in_quotes(name));
+  fmt::print(stderr, "paceline: there is no command {}; see paceline --help\n", quoted_name(name));
   return kExitBadInput;
 }
 

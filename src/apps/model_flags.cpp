@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <limits>
 
 #include "apps/terminal.h"
@@ -24,8 +25,8 @@ void ModelFlags::add(Flags& flags) {
   flags.off_only("--numerics", "portable", {"portable"},
                  "this version has portable numerics only; use portable",
                  "order of operations: portable");
-  flags.off_only("--kernels", "exact", {"exact"}, "this version has exact kernels only; use exact",
-                 "kernels: exact");
+  flags.choice("--kernels", {"exact", "wide"}, kernels,
+               "exact (default), or wide: a control that breaks the row rule on purpose");
   flags.value(
       "--seed", "N",
       [this](std::string_view given) -> Result<void> {
@@ -44,8 +45,15 @@ Result<Engine> ModelFlags::open() const {
   options.weights = static_cast<WeightsType>(weights);
   if (cache >= 0) options.cache = static_cast<CacheType>(cache);
   options.context = context;
+  options.wide_kernels = kernels == 1;
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   return Engine::open(model, options);
+}
+
+void print_warnings(const Engine& engine) {
+  for (const std::string& warning : engine.warnings()) {
+    fmt::print(stderr, "warning: {}\n", warning);
+  }
 }
 
 Json report_header(const std::string& command, const ModelFlags& flags, const Engine& engine,
@@ -55,26 +63,29 @@ Json report_header(const std::string& command, const ModelFlags& flags, const En
   const bool huge = info.huge_bytes * 2 >= info.weight_bytes;
   constexpr const char* kWeights[] = {"native", "bf16", "f32"};
   constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
-  return Json{{"command", command},
-              {"version", version()},
-              {"commit", commit()},
-              {"model", flags.model},
-              {"model_sha256", engine.model_sha256()},
-              {"head_sha256", nullptr},
-              {"family", info.family},
-              {"numerics", "portable"},
-              {"instruction_set", machine.instruction_set},
-              {"threads", engine.threads()},
-              {"weights", kWeights[static_cast<int>(engine.weights())]},
-              {"cache", kCaches[static_cast<int>(engine.cache_type())]},
-              {"context", engine.context()},
-              {"page_size", huge ? "2 MiB" : "4 KiB"},
-              {"huge_page_bytes", info.huge_bytes},
-              {"cpu", machine.cpu},
-              {"cpus", machine.cpus},
-              {"machine_load", machine.load},
-              {"seed", flags.seed},
-              {"drafter", drafter}};
+  return Json{
+      {"command", command},
+      {"version", version()},
+      {"commit", commit()},
+      {"model", flags.model},
+      {"model_sha256", engine.model_sha256()},
+      {"head_sha256", nullptr},
+      {"family", info.family},
+      {"numerics", "portable"},
+      {"kernels", flags.kernels == 0 ? "exact" : "wide"},
+      {"instruction_set", info.isa},
+      {"threads", engine.threads()},
+      {"weights", kWeights[static_cast<int>(engine.weights())]},
+      {"cache", kCaches[static_cast<int>(engine.cache_type())]},
+      {"context", engine.context()},
+      {"page_size", huge ? "2 MiB" : "4 KiB"},
+      {"huge_page_bytes", info.huge_bytes},
+      {"cpu", machine.cpu},
+      {"cpus", machine.cpus},
+      {"machine_load", machine.load},
+      {"warnings", std::vector<std::string>(engine.warnings().begin(), engine.warnings().end())},
+      {"seed", flags.seed},
+      {"drafter", drafter}};
 }
 
 }  // namespace paceline::apps

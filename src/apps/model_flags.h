@@ -17,12 +17,17 @@ struct ModelFlags {
   int weights = 0;    // index into native, bf16, f32
   int cache = -1;     // index into f16, bf16, f32; -1: what goes with the weights
   int context = 0;    // 0: what the checkpoint was made for
+  int kernels = 0;    // index into exact, wide
   uint64_t seed = 1;  // reported; greedy decoding draws nothing
 
   void add(Flags& flags);
   // Loads the model, with a line of progress on a terminal.
   Result<Engine> open() const;
 };
+
+// What is worth a warning about the checkpoint, a line each on standard error. Called when all
+// input is checked: bad input gets one line and no more.
+void print_warnings(const Engine& engine);
 
 // The head of every report: which program, which model, which machine, under which conditions.
 // Taken before the work begins, so that the load is the machine's and not the run's.

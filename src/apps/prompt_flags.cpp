@@ -6,6 +6,7 @@
 
 #include "apps/text_file.h"
 #include "apps/values.h"
+#include "io/shown.h"
 
 namespace paceline::apps {
 namespace {
@@ -51,7 +52,7 @@ Result<void> read_messages(const json& list, PromptSource& source) {
 Result<void> read_json_line(std::string_view line, PromptSource& source) {
   const json object = json::parse(line, nullptr, false);
   if (object.is_discarded()) {
-    return bad_line(source, fmt::format("wants a JSON object, not {}", in_quotes(line)));
+    return bad_line(source, fmt::format("wants a JSON object, not {}", quoted_name(line)));
   }
   const auto prompt = object.is_object() ? object.find("prompt") : object.end();
   const auto messages = object.is_object() ? object.find("messages") : object.end();

@@ -24,6 +24,13 @@ void TextSink::finish() {
   std::fflush(stdout);
 }
 
+Result<void> check_request(const Engine& engine, Request request) {
+  request.max_tokens = 1;
+  request.depth = 0;
+  const auto generation = engine.start(request);
+  return generation ? Result<void>() : Result<void>(generation.error());
+}
+
 Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink& sink) {
   auto generation = engine.start(request);
   if (!generation) return generation.error();

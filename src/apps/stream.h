@@ -33,6 +33,10 @@ class TextSink {
   char last_ = 0;
 };
 
+// Whether the engine would take such a request, without the memory that a long answer needs. What a
+// command is asked for is checked for every prompt before the first is run.
+Result<void> check_request(const Engine& engine, Request request);
+
 // Runs until the generation is done or Ctrl-C; then the finish reason is Interrupted.
 Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink& sink);
 

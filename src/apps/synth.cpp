@@ -12,6 +12,7 @@
 #include "apps/values.h"
 #include "base/threads.h"
 #include "base/version.h"
+#include "io/shown.h"
 
 namespace paceline::apps {
 namespace {
@@ -37,7 +38,7 @@ Result<SynthJob> check_flags(const SynthFlags& given) {
   if (auto ok = given.json.check(); !ok) return ok.error();
   if (*given.family != "llama" && *given.family != "qwen3") {
     return Error{ErrorCode::BadUsage,
-                 "--family wants one of llama, qwen3, not " + in_quotes(*given.family)};
+                 "--family wants one of llama, qwen3, not " + quoted_name(*given.family)};
   }
   const auto shape = find_synth_shape(*given.family, *given.size);
   if (!shape) return shape.error();

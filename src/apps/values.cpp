@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <limits>
 
+#include "io/shown.h"
+#include "text/utf8.h"
+
 namespace paceline::apps {
 
 int fail(std::string_view command, const Error& error) {
-  std::string line = error.message;
+  std::string line = replace_invalid_utf8(error.message);
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
@@ -19,18 +22,8 @@ int fail(std::string_view command, const Error& error) {
   return error.code == ErrorCode::Interrupted ? kExitInterrupted : kExitBadInput;
 }
 
-std::string in_quotes(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  std::string out = "'";
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += byte < 0x20 || byte == 0x7f ? '?' : c;
-  }
-  return out + (text.size() > kLongest ? "...'" : "'");
-}
-
 Error wants(std::string_view wanted, std::string_view found) {
-  return {ErrorCode::BadUsage, fmt::format("wants {}, not {}", wanted, in_quotes(found))};
+  return {ErrorCode::BadUsage, fmt::format("wants {}, not {}", wanted, quoted_name(found))};
 }
 
 Result<int64_t> parse_integer(std::string_view text, int64_t lowest, int64_t highest) {

@@ -19,9 +19,6 @@ inline constexpr int kExitInterrupted = 130;  // Ctrl-C
 // Prints one line, "paceline COMMAND: sentence", and returns the exit status of the error's kind.
 int fail(std::string_view command, const Error& error);
 
-// The text in quotes, fit for one line of a message: no control characters, cut when long.
-std::string in_quotes(std::string_view text);
-
 // "wants 0 to 16, not '99'": the second half of a sentence that begins with a flag.
 Error wants(std::string_view wanted, std::string_view found);
 

@@ -143,9 +143,8 @@ double draft_cost(const std::vector<ArmSummary>& arms, double plain_round_second
 
 void predict(std::vector<ArmSummary>& arms, const PassCosts& passes, double draft_cost) {
   const ArmSummary& plain = arms[0];
-  if (plain.rounds == 0) return;
-  const double plain_seconds = plain.draft_seconds + plain.verify_seconds + plain.other_seconds;
-  const double plain_round = plain_seconds / static_cast<double>(plain.rounds);
+  if (plain.tokens_per_second <= 0) return;
+  const double plain_round = 1 / plain.tokens_per_second;  // a plain round gives one token
   for (ArmSummary& arm : arms) {
     const double seconds = predicted_seconds(arm, passes, draft_cost, plain_round);
     if (seconds > 0) {
@@ -267,9 +266,7 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
 
   result.arms = summarize_all(visits, prompts, options, nullptr);
   const ArmSummary& plain = result.arms[0];
-  const double plain_seconds = plain.draft_seconds + plain.verify_seconds + plain.other_seconds;
-  const double plain_round =
-      plain.rounds > 0 ? plain_seconds / static_cast<double>(plain.rounds) : 0;
+  const double plain_round = plain.tokens_per_second > 0 ? 1 / plain.tokens_per_second : 0;
   result.draft_cost = draft_cost(result.arms, plain_round, engine);
   predict(result.arms, result.passes, result.draft_cost);
   for (const Visit& done : visits) result.by_category[prompts[done.prompt].category];
@@ -279,7 +276,10 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
   }
   compare_arms(visits, prompts, result);
 
-  if (plain_seconds > 0) result.reached_rate = plain_bytes(visits, engine) / plain_seconds / 1e9;
+  if (plain.rounds > 0) {
+    const double round_bytes = plain_bytes(visits, engine) / static_cast<double>(plain.rounds);
+    result.reached_rate = round_bytes * plain.tokens_per_second / 1e9;
+  }
   if (stream) {
     result.limit_rate = stream->median_rate();
     result.limit_best_rate = stream->best_rate();

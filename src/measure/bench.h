@@ -31,7 +31,7 @@ struct BenchOptions {
   double seconds = 0;  // begin no prompt after this time; 0: no limit
   int pass_repeats = 15;
   uint64_t seed = 1;  // of the bootstrap
-  std::function<void(std::string_view what, double share)> progress;
+  std::function<void(std::string_view what, double share)> progress = {};
   std::function<bool()> stop;  // looked at between rounds
 };
 

@@ -4,7 +4,6 @@
 #include <fstream>
 
 #include "base/threads.h"
-#include "kernels/choose.h"
 
 namespace paceline::measure {
 namespace {
@@ -26,7 +25,6 @@ Machine this_machine() {
   Machine machine;
   machine.cpu = cpu_name();
   machine.cpus = available_cpus();
-  if (const auto table = choose_kernel_table()) machine.instruction_set = (*table)->variant;
   getloadavg(machine.load.data(), static_cast<int>(machine.load.size()));
   return machine;
 }

@@ -8,7 +8,6 @@ namespace paceline::measure {
 
 struct Machine {
   std::string cpu;                  // "AMD EPYC 7B13"; "" where the system does not say
-  std::string instruction_set;      // what the kernels run on: "avx2"
   int cpus = 0;                     // CPUs that this process may use
   std::array<double, 3> load = {};  // runnable tasks over 1, 5 and 15 minutes
 };
