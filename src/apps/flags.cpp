@@ -198,7 +198,7 @@ Result<Flags::Outcome> Flags::parse(std::span<const char* const> args) {
   for (const State::Bound& bound : state_->bound) {
     for (const std::string& name : state_->required) {
       if (bound.name == name && bound.option->results().empty()) {
-        return Error{ErrorCode::BadUsage, name + " is missing" + see};
+        return Error{ErrorCode::BadUsage, fmt::format("{} is missing{}", name, see)};
       }
     }
   }

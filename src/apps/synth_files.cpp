@@ -156,6 +156,7 @@ Result<void> write_folder_texts(const SynthJob& job, const SynthVocab& vocab,
       {"generation_config.json", generation.dump(2)},
       {"tokenizer.json", synth_tokenizer_json(vocab)},
       {"tokenizer_config.json", synth_tokenizer_config(vocab)}};
+  files.reserve(files.size() + std::size(texts) + 1);
   for (const auto& [name, text] : texts) {
     const fs::path path = job.folder / name;
     if (auto written = write_text(path, text + "\n"); !written) return written;

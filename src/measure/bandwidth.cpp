@@ -75,7 +75,8 @@ Result<StreamLoop> StreamLoop::make(int64_t bytes, int threads) {
 
 void StreamLoop::pass() {
   std::atomic<uint64_t> sum{0};
-  pool_->run(pool_->size(), [](int, int) {});  // threads that have parked wake up outside the timing
+  pool_->run(pool_->size(),
+             [](int, int) {});  // threads that have parked wake up outside the timing
   const auto begin_time = std::chrono::steady_clock::now();
   pool_->split(bytes(), 4096, [&](int64_t begin, int64_t end) {
     sum.fetch_xor(read_once(buffer_.data() + begin, end - begin), std::memory_order_relaxed);
