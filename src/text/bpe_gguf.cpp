@@ -18,9 +18,10 @@ Result<BpeToken> read_token(std::string_view written, int32_t type, size_t id) {
     case 1: {
       auto bytes = from_byte_alphabet(written);
       if (!bytes || bytes->empty())
-        return bad(fmt::format("tokenizer.ggml.tokens[{}] is \"{}\", which is no text in the byte "
-                               "alphabet of a byte-level vocabulary",
-                               id, shown(written)));
+        return bad(
+            fmt::format("tokenizer.ggml.tokens[{}] is \"{}\", which is no text in the byte "
+                        "alphabet of a byte-level vocabulary",
+                        id, shown(written)));
       token.kind = TokenKind::Normal;
       token.bytes = std::move(*bytes);
       return token;
@@ -36,9 +37,10 @@ Result<BpeToken> read_token(std::string_view written, int32_t type, size_t id) {
       token.kind = TokenKind::Unused;
       break;
     default:
-      return bad(fmt::format("tokenizer.ggml.token_type[{}] is {}; a byte-level vocabulary has the "
-                             "types 1 to 5",
-                             id, type));
+      return bad(
+          fmt::format("tokenizer.ggml.token_type[{}] is {}; a byte-level vocabulary has the "
+                      "types 1 to 5",
+                      id, type));
   }
   if (!is_valid_utf8(written) || (written.empty() && token.kind != TokenKind::Unused))
     return bad(fmt::format("tokenizer.ggml.tokens[{}] is empty or not valid UTF-8", id));
@@ -53,9 +55,10 @@ Result<void> read_merges(const GgufVocab& vocab, const TokensByText& by_text,
     const std::string_view line = vocab.merges[i];
     const size_t blank = line.find(' ');
     if (blank == std::string_view::npos || line.find(' ', blank + 1) != std::string_view::npos)
-      return bad(fmt::format("tokenizer.ggml.merges[{}] is \"{}\", not two tokens with one blank "
-                             "between them",
-                             i, shown(line)));
+      return bad(
+          fmt::format("tokenizer.ggml.merges[{}] is \"{}\", not two tokens with one blank "
+                      "between them",
+                      i, shown(line)));
     auto merge = find_merge(by_text, line.substr(0, blank), line.substr(blank + 1), i);
     if (!merge) return bad("tokenizer.ggml.merges: " + merge.error().message);
     merges.push_back(*merge);
@@ -90,8 +93,8 @@ Result<std::unique_ptr<Tokenizer>> make_bpe(const GgufVocab& vocab) {
     if (!token) return token.error();
     const auto [known, is_new] = by_text.emplace(vocab.tokens[i], static_cast<TokenId>(i));
     if (!is_new)
-      return bad(fmt::format("tokenizer.ggml.tokens[{}] and [{}] are both \"{}\"", known->second,
-                             i, shown(vocab.tokens[i])));
+      return bad(fmt::format("tokenizer.ggml.tokens[{}] and [{}] are both \"{}\"", known->second, i,
+                             shown(vocab.tokens[i])));
     spec.tokens.push_back(std::move(*token));
   }
   if (auto read = read_merges(vocab, by_text, spec.merges); !read) return read.error();
@@ -100,13 +103,12 @@ Result<std::unique_ptr<Tokenizer>> make_bpe(const GgufVocab& vocab) {
       {"bos", vocab.bos}, {"eos", vocab.eos}, {"eot", vocab.eot}};
   for (const auto& [name, id] : ids) {
     if (id && (*id < 0 || static_cast<uint64_t>(*id) >= n))
-      return bad(fmt::format("tokenizer.ggml.{}_token_id is {}, but there are {} tokens", name, *id,
-                             n));
+      return bad(
+          fmt::format("tokenizer.ggml.{}_token_id is {}, but there are {} tokens", name, *id, n));
   }
   if (vocab.bos) spec.bos = static_cast<TokenId>(*vocab.bos);
   if (vocab.eos) spec.end_ids.push_back(static_cast<TokenId>(*vocab.eos));
-  if (vocab.eot && vocab.eot != vocab.eos)
-    spec.end_ids.push_back(static_cast<TokenId>(*vocab.eot));
+  if (vocab.eot && vocab.eot != vocab.eos) spec.end_ids.push_back(static_cast<TokenId>(*vocab.eot));
   if (vocab.adds_bos && !vocab.bos)
     return bad("tokenizer.ggml.add_bos_token is true, but there is no tokenizer.ggml.bos_token_id");
   spec.adds_bos = vocab.adds_bos;

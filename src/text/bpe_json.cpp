@@ -1,10 +1,10 @@
 // Byte-level BPE from tokenizer.json, the format of the tokenizers library.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "text/bpe.h"
 #include "text/bpe_tokenizer.h"
@@ -50,12 +50,10 @@ class Reader {
     for (auto step : {&Reader::check_model, &Reader::read_vocab, &Reader::read_merges}) {
       if (auto done = (this->*step)(model); !done) return done.error();
     }
-    if (n_keys != member(model, "vocab").size())
-      return bad("model.vocab names a token twice");
+    if (n_keys != member(model, "vocab").size()) return bad("model.vocab names a token twice");
     if (auto done = read_added(member(root, "added_tokens")); !done) return done.error();
     if (auto done = read_steps(root); !done) return done.error();
-    if (auto done = read_post_processor(member(root, "post_processor")); !done)
-      return done.error();
+    if (auto done = read_post_processor(member(root, "post_processor")); !done) return done.error();
     if (auto done = read_config(config); !done) return done.error();
     if (spec_.adds_bos && !spec_.bos)
       return Error{ErrorCode::BadFormat,
@@ -109,8 +107,8 @@ class Reader {
     if (!value.is_number_integer()) return bad(fmt::format("{} has no integer id", where));
     const auto id = value.get<int64_t>();
     if (id < 0 || id >= most_ids_)
-      return bad(fmt::format("{} has the id {}, but only {} tokens are listed", where, id,
-                             n_listed_));
+      return bad(
+          fmt::format("{} has the id {}, but only {} tokens are listed", where, id, n_listed_));
     return static_cast<TokenId>(id);
   }
 
@@ -135,9 +133,10 @@ class Reader {
       if (added_ids_.contains(id)) continue;
       auto bytes = from_byte_alphabet(written);
       if (!bytes || bytes->empty())
-        return bad(fmt::format("model.vocab has \"{}\", which is neither text in the byte alphabet "
-                               "nor among added_tokens",
-                               shown(written)));
+        return bad(
+            fmt::format("model.vocab has \"{}\", which is neither text in the byte alphabet "
+                        "nor among added_tokens",
+                        shown(written)));
       auto done = place(id, {std::move(*bytes), TokenKind::Normal});
       if (!done) return done;
     }
@@ -186,9 +185,10 @@ class Reader {
           return unsupported(fmt::format("{} has {}, which is not known here", where, key));
       const auto id = id_of(member(entry, "id"), where);
       if (!id) return id.error();
-      if (const auto known = by_text_.find(content); known != by_text_.end() && known->second != *id)
-        return bad(fmt::format("{} has the id {}, but {} in model.vocab", where, *id,
-                               known->second));
+      if (const auto known = by_text_.find(content);
+          known != by_text_.end() && known->second != *id)
+        return bad(
+            fmt::format("{} has the id {}, but {} in model.vocab", where, *id, known->second));
       const bool special = flag(entry, "special");
       if (!added_ids_.insert(*id).second || !added_texts_.insert(content).second)
         return bad(fmt::format("{} is listed twice, or its id {} is", where, *id));
@@ -204,8 +204,8 @@ class Reader {
 
   Result<void> read_steps(const Json& root) {
     if (const Json& normalizer = member(root, "normalizer"); !normalizer.is_null())
-      return unsupported(fmt::format("the normalizer \"{}\" is not known here",
-                                     shown(type_of(normalizer))));
+      return unsupported(
+          fmt::format("the normalizer \"{}\" is not known here", shown(type_of(normalizer))));
     if (type_of(member(root, "decoder")) != "ByteLevel")
       return unsupported(fmt::format("the decoder \"{}\" is not known here; ByteLevel is",
                                      shown(type_of(member(root, "decoder")))));
@@ -219,8 +219,8 @@ class Reader {
   Result<void> read_pre_tokenizer(const Json& step, int depth, bool& has_byte_level) {
     const std::string type = type_of(step);
     if (has_byte_level)
-      return unsupported(fmt::format("the pre_tokenizer \"{}\" behind ByteLevel is not known here",
-                                     shown(type)));
+      return unsupported(
+          fmt::format("the pre_tokenizer \"{}\" behind ByteLevel is not known here", shown(type)));
     if (type == "Sequence" && depth < 4) {
       const Json& steps = member(step, "pretokenizers");
       if (!steps.is_array()) return bad("a pre_tokenizer Sequence has no list of pretokenizers");
@@ -239,25 +239,26 @@ class Reader {
       if (flag(step, "add_prefix_space", true)) add_step(CutStep::PrefixSpace, "prefix space");
       if (flag(step, "use_regex", true)) add_step(CutStep::Gpt2, "GPT-2 pattern");
     } else {
-      return unsupported(fmt::format("the pre_tokenizer \"{}\" is not known here; known are "
-                                     "Sequence, Digits, Split and ByteLevel",
-                                     shown(type)));
+      return unsupported(
+          fmt::format("the pre_tokenizer \"{}\" is not known here; known are "
+                      "Sequence, Digits, Split and ByteLevel",
+                      shown(type)));
     }
     return {};
   }
 
   Result<void> read_split(const Json& step) {
     if (text(member(step, "behavior")) != "Isolated" || flag(step, "invert"))
-      return unsupported(fmt::format("the pre_tokenizer Split with behavior \"{}\"{} is not known "
-                                     "here; Isolated is",
-                                     shown(text(member(step, "behavior"))),
-                                     flag(step, "invert") ? ", inverted," : ""));
+      return unsupported(fmt::format(
+          "the pre_tokenizer Split with behavior \"{}\"{} is not known "
+          "here; Isolated is",
+          shown(text(member(step, "behavior"))), flag(step, "invert") ? ", inverted," : ""));
     const Json& pattern = member(member(step, "pattern"), "Regex");
     if (!pattern.is_string())
       return unsupported("the pre_tokenizer Split without a Regex pattern is not known here");
     const auto cut = cut_step_of_pattern(text(pattern));
     if (!cut) return unsupported("pre_tokenizer Split: " + cut.error().message);
-    add_step(*cut, *cut == CutStep::Llama3 ? "Llama 3 pattern"
+    add_step(*cut, *cut == CutStep::Llama3  ? "Llama 3 pattern"
                    : *cut == CutStep::Qwen2 ? "Qwen2 pattern"
                                             : "GPT-2 pattern");
     return {};
@@ -296,9 +297,10 @@ class Reader {
       const std::string name = text(member(member(part, "SpecialToken"), "id"));
       const auto bos = special(name);
       if (!before_text || spec_.bos || !bos)
-        return unsupported(fmt::format("the post_processor TemplateProcessing with \"{}\" is not "
-                                       "known here; one special token before the text is",
-                                       shown(name)));
+        return unsupported(
+            fmt::format("the post_processor TemplateProcessing with \"{}\" is not "
+                        "known here; one special token before the text is",
+                        shown(name)));
       spec_.bos = bos;
       spec_.adds_bos = true;
     }

@@ -1,10 +1,10 @@
 #include "text/bpe_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <queue>
-
-#include <fmt/format.h>
 
 namespace paceline {
 

@@ -2,6 +2,7 @@
 #include "text/bpe.h"
 
 #include <gtest/gtest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "text/synth_vocab.h"
@@ -19,7 +20,9 @@ struct Parts {
   bool adds_bos = false;
 };
 // Ids 0 to 4: a, b, c, ab and a special token.
-Parts small() { return {{"a", "b", "c", "ab", "<|end|>"}, {"a b"}, {1, 1, 1, 1, 3}, "gpt-2", {}, {}, {}}; }
+Parts small() {
+  return {{"a", "b", "c", "ab", "<|end|>"}, {"a b"}, {1, 1, 1, 1, 3}, "gpt-2", {}, {}, {}};
+}
 
 Result<std::unique_ptr<Tokenizer>> make(const Parts& p) {
   const std::vector<std::string_view> tokens(p.tokens.begin(), p.tokens.end());
@@ -48,7 +51,8 @@ TEST(GgufVocab, MakesASmallTokenizer) {
   const auto made = make(parts);
   ASSERT_TRUE(made) << made.error().message;
   std::vector<TokenId> ids;
-  (*made)->encode("cabx<|end|>", true, ids);  // x has no token and is dropped, as the reference does
+  (*made)->encode("cabx<|end|>", true,
+                  ids);  // x has no token and is dropped, as the reference does
   EXPECT_EQ(ids, (std::vector<TokenId>{2, 3, 4}));
   EXPECT_EQ((*made)->description(), "byte-level BPE, gpt-2, 253 bytes without a token");
   EXPECT_EQ((*made)->end_ids().size(), 1u);
@@ -56,9 +60,10 @@ TEST(GgufVocab, MakesASmallTokenizer) {
 }
 
 TEST(GgufVocab, SaysWhatIsWrong) {
-  EXPECT_EQ(error_after([](Parts& p) { p.pre = "tekken"; }),
-            "tokenizer.ggml.pre: the pre-tokenizer \"tekken\" is not known; known are gpt-2, smollm, "
-            "llama-bpe and qwen2");
+  EXPECT_EQ(
+      error_after([](Parts& p) { p.pre = "tekken"; }),
+      "tokenizer.ggml.pre: the pre-tokenizer \"tekken\" is not known; known are gpt-2, smollm, "
+      "llama-bpe and qwen2");
   EXPECT_EQ(error_after([](Parts& p) { p.pre = "default"; }),
             "tokenizer.ggml.pre: the pre-tokenizer \"default\" is not known; known are gpt-2, "
             "smollm, llama-bpe and qwen2");
@@ -68,11 +73,14 @@ TEST(GgufVocab, SaysWhatIsWrong) {
             "tokenizer.ggml.tokens[0] and [2] are both \"a\"");
   EXPECT_EQ(error_after([](Parts& p) { p.merges[0] = "a d"; }),
             "tokenizer.ggml.merges: merge 0 (\"a d\") needs \"d\", which is not in the vocabulary");
-  EXPECT_EQ(error_after([](Parts& p) { p.merges[0] = "b a"; }),
-            "tokenizer.ggml.merges: merge 0 (\"b a\") needs \"ba\", which is not in the vocabulary");
+  EXPECT_EQ(
+      error_after([](Parts& p) { p.merges[0] = "b a"; }),
+      "tokenizer.ggml.merges: merge 0 (\"b a\") needs \"ba\", which is not in the vocabulary");
   EXPECT_EQ(error_after([](Parts& p) { p.merges[0] = "ab"; }),
             "tokenizer.ggml.merges[0] is \"ab\", not two tokens with one blank between them");
-  EXPECT_EQ(error_after([](Parts& p) { p.merges = {"a b", "a b"}; }),
+  EXPECT_EQ(error_after([](Parts& p) {
+              p.merges = {"a b", "a b"};
+            }),
             "tokenizer.ggml.merges: merges 0 and 1 join the same two tokens");
   EXPECT_EQ(error_after([](Parts& p) { p.tokens[1] = "b c"; }),
             "tokenizer.ggml.tokens[1] is \"b c\", which is no text in the byte alphabet of a "
@@ -97,7 +105,9 @@ TEST(GgufVocab, SaysWhatIsWrong) {
   EXPECT_EQ(error_after([](Parts& p) { p = {}; }), "tokenizer.ggml.tokens has 0 entries");
 }
 
-Json small_json() { return Json::parse(synth_tokenizer_json(*synth_vocab(kSynthVocabMinimum + 1))); }
+Json small_json() {
+  return Json::parse(synth_tokenizer_json(*synth_vocab(kSynthVocabMinimum + 1)));
+}
 
 template <class Change>
 std::string json_error_after(const Change& change, std::string_view config = "") {
@@ -111,24 +121,32 @@ TEST(TokenizerJson, SaysWhatItDoesNotKnow) {
   const auto pre = [](Json step) {
     return json_error_after([&](Json& j) { j["pre_tokenizer"] = std::move(step); });
   };
-  EXPECT_EQ(pre({{"type", "Metaspace"}}),
-            "tokenizer.json: the pre_tokenizer \"Metaspace\" is not known here; known are Sequence, "
-            "Digits, Split and ByteLevel");
+  EXPECT_EQ(
+      pre({{"type", "Metaspace"}}),
+      "tokenizer.json: the pre_tokenizer \"Metaspace\" is not known here; known are Sequence, "
+      "Digits, Split and ByteLevel");
   EXPECT_EQ(pre({{"type", "Digits"}, {"individual_digits", false}}),
             "tokenizer.json: the pre_tokenizer Digits without individual_digits is not known here");
   EXPECT_EQ(pre({{"type", "Digits"}, {"individual_digits", true}}),
             "tokenizer.json: its pre_tokenizer has no ByteLevel step");
-  EXPECT_EQ(pre({{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", "\\d"}}}}),
-            "tokenizer.json: pre_tokenizer Split: the split pattern \"\\d\" is not known; known are "
-            "those of GPT-2, Llama 3 and Qwen2");
+  EXPECT_EQ(
+      pre({{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", "\\d"}}}}),
+      "tokenizer.json: pre_tokenizer Split: the split pattern \"\\d\" is not known; known are "
+      "those of GPT-2, Llama 3 and Qwen2");
   EXPECT_EQ(pre({{"type", "Split"}, {"behavior", "Removed"}, {"pattern", {{"Regex", "\\d"}}}}),
             "tokenizer.json: the pre_tokenizer Split with behavior \"Removed\" is not known here; "
             "Isolated is");
-  EXPECT_EQ(json_error_after([](Json& j) { j["normalizer"] = {{"type", "NFKC"}}; }),
+  EXPECT_EQ(json_error_after([](Json& j) {
+              j["normalizer"] = {{"type", "NFKC"}};
+            }),
             "tokenizer.json: the normalizer \"NFKC\" is not known here");
-  EXPECT_EQ(json_error_after([](Json& j) { j["decoder"] = {{"type", "WordPiece"}}; }),
+  EXPECT_EQ(json_error_after([](Json& j) {
+              j["decoder"] = {{"type", "WordPiece"}};
+            }),
             "tokenizer.json: the decoder \"WordPiece\" is not known here; ByteLevel is");
-  EXPECT_EQ(json_error_after([](Json& j) { j["post_processor"] = {{"type", "BertProcessing"}}; }),
+  EXPECT_EQ(json_error_after([](Json& j) {
+              j["post_processor"] = {{"type", "BertProcessing"}};
+            }),
             "tokenizer.json: the post_processor \"BertProcessing\" is not known here");
   EXPECT_EQ(json_error_after([](Json& j) { j["model"]["type"] = "Unigram"; }),
             "tokenizer.json: model.type is \"Unigram\"; only BPE is known here");
@@ -141,8 +159,9 @@ TEST(TokenizerJson, SaysWhatItDoesNotKnow) {
 TEST(TokenizerJson, SaysWhatIsWrong) {
   EXPECT_EQ(json_error_after([](Json& j) { j["model"]["vocab"]["a"] = 5; }).substr(0, 41),
             "tokenizer.json: the id 5 stands for two t");
-  EXPECT_EQ(json_error_after([](Json& j) { j["model"]["vocab"]["a"] = 2147483648; }),
-            "tokenizer.json: model.vocab[\"a\"] has the id 2147483648, but only 260 tokens are listed");
+  EXPECT_EQ(
+      json_error_after([](Json& j) { j["model"]["vocab"]["a"] = 2147483648; }),
+      "tokenizer.json: model.vocab[\"a\"] has the id 2147483648, but only 260 tokens are listed");
   EXPECT_EQ(json_error_after([](Json& j) { j["model"]["vocab"]["a"] = "1"; }),
             "tokenizer.json: model.vocab[\"a\"] has no integer id");
   EXPECT_EQ(json_error_after([](Json& j) { j["model"]["vocab"]["\n"] = 300; }),
@@ -165,20 +184,21 @@ TEST(TokenizerJson, SaysWhatIsWrong) {
   const auto made = make_bpe(twice, "");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().message, "tokenizer.json: model.vocab names a token twice");
-  for (const char* source : {"", "{", "[]", "null", "{}", "{\"model\":3}", "{\"model\":{\"type\":[]}}",
-                             R"({"model":{"type":"BPE","vocab":[],"merges":{}}})", "\xFF"})
+  for (const char* source :
+       {"", "{", "[]", "null", "{}", "{\"model\":3}", "{\"model\":{\"type\":[]}}",
+        R"({"model":{"type":"BPE","vocab":[],"merges":{}}})", "\xFF"})
     EXPECT_FALSE(make_bpe(source, "")) << source;
   EXPECT_FALSE(make_bpe(std::string(100'000, '['), ""));
 }
 
 TEST(TokenizerJson, ReadsWhetherABosComesFirst) {
-  const Json bos_first = {
-      {"type", "Sequence"},
-      {"processors",
-       {{{"type", "ByteLevel"}},
-        {{"type", "TemplateProcessing"},
-         {"single", {{{"SpecialToken", {{"id", "<|im_start|>"}, {"type_id", 0}}}},
-                     {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}}}}};
+  const Json bos_first = {{"type", "Sequence"},
+                          {"processors",
+                           {{{"type", "ByteLevel"}},
+                            {{"type", "TemplateProcessing"},
+                             {"single",
+                              {{{"SpecialToken", {{"id", "<|im_start|>"}, {"type_id", 0}}}},
+                               {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}}}}}};
   Json json = small_json();
   json["post_processor"] = bos_first;
   const auto with = make_bpe(json.dump(), "");

@@ -1,8 +1,8 @@
 #include "text/bpe_tokenizer.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 #include "text/utf8.h"
@@ -66,8 +66,7 @@ Result<std::unique_ptr<Tokenizer>> BpeTokenizer::make(BpeSpec spec) {
     const BpeToken& token = made->tokens_[i];
     const auto id = static_cast<TokenId>(i);
     if (token.kind == TokenKind::Normal) {
-      if (token.bytes.size() == 1)
-        options.byte_tokens[static_cast<uint8_t>(token.bytes[0])] = id;
+      if (token.bytes.size() == 1) options.byte_tokens[static_cast<uint8_t>(token.bytes[0])] = id;
       if (spec.takes_whole_pieces) options.whole_pieces.emplace(token.bytes, id);
     } else if (token.kind != TokenKind::Unused) {
       AddedTokens* sets = token.after_added ? made->second_ : made->first_;
@@ -143,10 +142,10 @@ Result<Merge> find_merge(const TokensByText& tokens, std::string_view left, std:
                           {merged, &merge.merged}}) {
     const auto found = tokens.find(text);
     if (found == tokens.end())
-      return Error{ErrorCode::BadFormat, fmt::format("merge {} (\"{} {}\") needs \"{}\", which is "
-                                                     "not in the vocabulary",
-                                                     index, shown(left), shown(right),
-                                                     shown(text))};
+      return Error{ErrorCode::BadFormat,
+                   fmt::format("merge {} (\"{} {}\") needs \"{}\", which is "
+                               "not in the vocabulary",
+                               index, shown(left), shown(right), shown(text))};
     *id = found->second;
   }
   return merge;

@@ -11,7 +11,7 @@ namespace {
 constexpr int kAlphabetEnd = 256 + 68;  // code points in use lie below
 
 struct Alphabet {
-  std::array<uint16_t, 256> code_of{};           // by byte
+  std::array<uint16_t, 256> code_of{};          // by byte
   std::array<int16_t, kAlphabetEnd> byte_of{};  // by code point, -1 outside
 };
 
@@ -20,8 +20,8 @@ constexpr Alphabet make_alphabet() {
   a.byte_of.fill(-1);
   int next = 256;
   for (int byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) ||
-                           (byte >= 174 && byte <= 255);
+    const bool printable =
+        (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || (byte >= 174 && byte <= 255);
     const int code = printable ? byte : next++;
     a.code_of[static_cast<size_t>(byte)] = static_cast<uint16_t>(code);
     a.byte_of[static_cast<size_t>(code)] = static_cast<int16_t>(byte);

@@ -73,8 +73,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string bo
 
 Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
                                          bool add_generation_prompt) const {
-  auto text = jinja::render(program_->body, variables(messages, add_generation_prompt,
-                                                      program_->bos, program_->eos));
+  auto text = jinja::render(
+      program_->body, variables(messages, add_generation_prompt, program_->bos, program_->eos));
   if (!text) return text.error();
   return std::move(text->bytes);
 }
@@ -82,8 +82,8 @@ Result<std::string> ChatTemplate::render(std::span<const ChatMessage> messages,
 Result<std::vector<TokenId>> ChatTemplate::encode(std::span<const ChatMessage> messages,
                                                   bool add_generation_prompt,
                                                   const Tokenizer& tokenizer) const {
-  auto rendered = jinja::render(program_->body, variables(messages, add_generation_prompt,
-                                                          program_->bos, program_->eos));
+  auto rendered = jinja::render(
+      program_->body, variables(messages, add_generation_prompt, program_->bos, program_->eos));
   if (!rendered) return rendered.error();
   const std::string_view text = rendered->bytes;
   const std::string_view from_user = rendered->from_user;

@@ -40,8 +40,8 @@ class ChatTemplate {
                              bool add_generation_prompt) const;
   // Ids of the same text, special tokens of the template read as such while text from the messages
   // stays plain. Pieces between two special tokens are encoded as one, since encoding is not
-  // concatenative. Where the tokenizer adds a BOS and the template wrote none, it comes first: there
-  // is exactly one.
+  // concatenative. Where the tokenizer adds a BOS and the template wrote none, it comes first:
+  // there is exactly one.
   Result<std::vector<TokenId>> encode(std::span<const ChatMessage> messages,
                                       bool add_generation_prompt, const Tokenizer& tokenizer) const;
 

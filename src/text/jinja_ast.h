@@ -54,13 +54,13 @@ struct Expr {
 };
 
 enum class StmtKind {
-  Data,      // text
-  Output,    // {{ expr }}
-  If,        // conditions[i] guards bodies[i]; one body more: else
-  For,       // bodies[0], and bodies[1] for else
-  Set,       // names = expr
+  Data,       // text
+  Output,     // {{ expr }}
+  If,         // conditions[i] guards bodies[i]; one body more: else
+  For,        // bodies[0], and bodies[1] for else
+  Set,        // names = expr
   SetMember,  // names[0].names[1] = expr
-  SetBlock,  // names[0] = what bodies[0] writes
+  SetBlock,   // names[0] = what bodies[0] writes
   Macro,
   Break,
   Continue,

@@ -16,6 +16,8 @@ namespace paceline::jinja {
 
 // Work that a new small value counts for, since it takes far more memory than its bytes.
 inline constexpr size_t kWorkPerItem = 400;
+// Work that looking at one node of the template, or at one value, counts for.
+inline constexpr size_t kWorkPerNode = 50;
 
 // What one rendering may still spend, and the first thing that went wrong in it. Everything that
 // computes returns some value after a failure; callers look at failed().

@@ -1,9 +1,9 @@
 #include "text/jinja_eval.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "text/jinja_builtins.h"
 
@@ -11,8 +11,7 @@ namespace paceline::jinja {
 
 namespace {
 
-constexpr int kMaxCallDepth = 400;      // nested evaluations, calls of macros included
-constexpr size_t kWorkPerNode = 50;  // an evaluation against the copying of bytes
+constexpr int kMaxCallDepth = 400;  // nested evaluations, calls of macros included
 
 class Evaluator : public Context {
  public:
@@ -54,8 +53,8 @@ class Evaluator : public Context {
     const auto items = iterate(*this, value);
     if (failed()) return;
     if (items->items.size() != names.size()) {
-      fail(ErrorCode::BadFormat, fmt::format("{} values for {} names", items->items.size(),
-                                             names.size()));
+      fail(ErrorCode::BadFormat,
+           fmt::format("{} values for {} names", items->items.size(), names.size()));
       return;
     }
     for (size_t i = 0; i < names.size(); ++i) assign(names[i], items->items[i]);
@@ -256,8 +255,7 @@ class Evaluator : public Context {
       const Value key = evaluate(*expr.children[i]);
       if (!key.text())
         return fail(ErrorCode::Unsupported, "only strings are keys of mappings here");
-      if (spend(dict.entries.size()))
-        dict.set(key.text()->bytes, evaluate(*expr.children[i + 1]));
+      if (spend(dict.entries.size())) dict.set(key.text()->bytes, evaluate(*expr.children[i + 1]));
     }
     return failed() ? Value() : make_dict(*this, std::move(dict));
   }
@@ -338,8 +336,7 @@ class Evaluator : public Context {
     if (failed()) return {};
     if (call.name == "cycle" && object.loop()) {
       if (call.args.empty()) return fail(ErrorCode::BadFormat, "cycle wants values");
-      return evaluate(
-          *call.args[static_cast<size_t>(object.loop()->index0) % call.args.size()]);
+      return evaluate(*call.args[static_cast<size_t>(object.loop()->index0) % call.args.size()]);
     }
     const Builtin* method = object.text()   ? find_string_method(call.name)
                             : object.dict() ? find_dict_method(call.name)
@@ -358,8 +355,7 @@ class Evaluator : public Context {
       return fail(ErrorCode::BadFormat, fmt::format("\"{}\" is no function", call.name));
     if (call.name == "namespace" || call.name == "dict") return call_dict(call);
     const Builtin* function = find_function(call.name);
-    if (!function)
-      return fail(ErrorCode::BadFormat, fmt::format("\"{}\" is undefined", call.name));
+    if (!function) return fail(ErrorCode::BadFormat, fmt::format("\"{}\" is undefined", call.name));
     return call_builtin(*function, {}, call);
   }
 
@@ -384,8 +380,8 @@ class Evaluator : public Context {
 
   Value call_macro(const MacroDef& macro, const Expr& call) {
     if (call.args.size() > macro.params.size())
-      return fail(ErrorCode::BadFormat, fmt::format("{} takes {} arguments", macro.name,
-                                                    macro.params.size()));
+      return fail(ErrorCode::BadFormat,
+                  fmt::format("{} takes {} arguments", macro.name, macro.params.size()));
     std::vector<Value> values = evaluate_all(call.args);
     values.resize(macro.params.size());
     std::vector<bool> given(macro.params.size());

@@ -1,10 +1,10 @@
 #include "text/jinja_expr_parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <span>
-
-#include <fmt/format.h>
 
 #include "text/jinja_builtins.h"
 
@@ -54,8 +54,8 @@ void ExprParser::fail(ErrorCode code, std::string_view message) {
 void ExprParser::check_functions() {
   for (const auto& [name, line] : called_) {
     if (error_ || assigned_.contains(name)) continue;
-    error_ = at_line(ErrorCode::Unsupported, line,
-                     fmt::format("no function is named \"{}\"", name));
+    error_ =
+        at_line(ErrorCode::Unsupported, line, fmt::format("no function is named \"{}\"", name));
   }
 }
 
@@ -410,7 +410,8 @@ ExprPtr ExprParser::parse_filters(ExprPtr expr) {
 ExprPtr ExprParser::parse_filter(ExprPtr subject) {
   ExprPtr expr = make(ExprKind::Filter);
   expr->children.push_back(std::move(subject));
-  if (peek().kind != Lex::Name) return fail("a filter's name is missing behind \"|\""), std::move(expr);
+  if (peek().kind != Lex::Name)
+    return fail("a filter's name is missing behind \"|\""), std::move(expr);
   expr->name = peek().text;
   const Builtin* filter = find_filter(expr->name);
   if (!filter) {

@@ -1,9 +1,9 @@
 // Filters and tests.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "text/jinja_builtins.h"
 #include "text/jinja_strings.h"
@@ -171,14 +171,15 @@ Value pick(Context& c, const Value& v, bool wanted, const std::optional<Value>& 
   if (name) {
     test = name->text() ? find_test(name->text()->bytes) : nullptr;
     if (!test)
-      return c.fail(ErrorCode::Unsupported, fmt::format("no test is named \"{}\"",
-                                                        to_text(c, *name).bytes.substr(0, 60)));
+      return c.fail(ErrorCode::Unsupported,
+                    fmt::format("no test is named \"{}\"", to_text(c, *name).bytes.substr(0, 60)));
     if ((test->n_required > 0) != arg.has_value())
       return c.fail(ErrorCode::BadFormat, fmt::format("the test {} takes {} argument", test->name,
                                                       test->n_required > 0 ? "an" : "no"));
   }
   std::vector<Value> picked;
-  for (const Value& candidate : iterate(c, v)->items) {
+  const auto all = iterate(c, v);  // may be the list's only owner
+  for (const Value& candidate : all->items) {
     const Value tested = item(candidate);
     if (c.failed()) return {};
     const bool holds = test ? is_true(test->call(c, tested, {arg})) : is_true(tested);
@@ -206,7 +207,8 @@ Value map(Context& c, const Value& v, const Args& args) {
       return c.fail(ErrorCode::Unsupported, "map knows only filters that need no argument");
   }
   std::vector<Value> mapped;
-  for (const Value& item : iterate(c, v)->items) {
+  const auto all = iterate(c, v);  // may be the list's only owner
+  for (const Value& item : all->items) {
     mapped.push_back(filter ? filter->call(c, item, {}) : subscript(c, item, *args[1]));
     if (!c.spend(kWorkPerItem)) return {};
   }
@@ -311,8 +313,8 @@ constexpr Builtin kTests[] = {
 
 template <size_t n>
 const Builtin* find_in(const Builtin (&table)[n], std::string_view name) {
-  const auto* const found = std::find_if(
-      std::begin(table), std::end(table), [&](const Builtin& b) { return b.name == name; });
+  const auto* const found = std::find_if(std::begin(table), std::end(table),
+                                         [&](const Builtin& b) { return b.name == name; });
   return found == std::end(table) ? nullptr : found;
 }
 

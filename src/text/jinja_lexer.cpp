@@ -1,10 +1,10 @@
 #include "text/jinja_lexer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "text/utf8.h"
 
@@ -14,9 +14,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_start(char c) {
-  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 
 std::string with_plain_line_ends(std::string_view source) {
@@ -90,8 +88,8 @@ class Lexer {
   void read_data() {
     size_t open = pos_;
     while (open < text_.size() &&
-           !(text_[open] == '{' && (at(open + 1) == '%' || at(open + 1) == '{' ||
-                                    at(open + 1) == '#')))
+           !(text_[open] == '{' &&
+             (at(open + 1) == '%' || at(open + 1) == '{' || at(open + 1) == '#')))
       ++open;
     if (open == text_.size()) return push_data(open, '+', false);
 
@@ -220,11 +218,11 @@ class Lexer {
     const auto* const op = std::find_if(kOperators.begin(), kOperators.end(),
                                         [this](std::string_view o) { return starts(pos_, o); });
     if (op == kOperators.end())
-      return fail(fmt::format("the character \"{}\" has no meaning inside a tag",
-                              static_cast<uint8_t>(text_[pos_]) < 0x20
-                                  ? "?"
-                                  : text_.substr(pos_, static_cast<size_t>(
-                                                           read_utf8(text_, pos_).length))));
+      return fail(fmt::format(
+          "the character \"{}\" has no meaning inside a tag",
+          static_cast<uint8_t>(text_[pos_]) < 0x20
+              ? "?"
+              : text_.substr(pos_, static_cast<size_t>(read_utf8(text_, pos_).length))));
     const char c = (*op)[0];
     if (c == '(' || c == '[' || c == '{') {
       open_brackets += c == '(' ? ')' : c == '[' ? ']' : '}';

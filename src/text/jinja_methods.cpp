@@ -1,8 +1,8 @@
 // Methods of strings and mappings, and the global functions.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ctime>
-
-#include <fmt/format.h>
 
 #include "text/jinja_builtins.h"
 #include "text/jinja_strings.h"
@@ -207,8 +207,8 @@ constexpr Builtin kFunctions[] = {
 
 template <size_t n>
 const Builtin* find_in(const Builtin (&table)[n], std::string_view name) {
-  const auto* const found = std::find_if(
-      std::begin(table), std::end(table), [&](const Builtin& b) { return b.name == name; });
+  const auto* const found = std::find_if(std::begin(table), std::end(table),
+                                         [&](const Builtin& b) { return b.name == name; });
   return found == std::end(table) ? nullptr : found;
 }
 
@@ -229,9 +229,9 @@ std::string misfit(const Builtin& builtin, const Expr& call) {
   std::array<bool, kMaxParams> given = {};
   for (size_t i = 0; i < call.args.size(); ++i) given[i] = true;
   for (const auto& named : call.named_args) {
-    const auto at = static_cast<size_t>(
-        std::find(builtin.params.begin(), builtin.params.end(), named.first) -
-        builtin.params.begin());
+    const auto at =
+        static_cast<size_t>(std::find(builtin.params.begin(), builtin.params.end(), named.first) -
+                            builtin.params.begin());
     if (at >= n_params || given[at])
       return fmt::format("{} has no argument \"{}\", or has it twice", builtin.name, named.first);
     given[at] = true;

@@ -1,8 +1,8 @@
 // The rules of Python for operators, comparison, indexing and iteration.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "text/jinja_builtins.h"
 #include "text/jinja_lexer.h"
@@ -155,7 +155,7 @@ bool contains(Context& c, const Value& item, const Value& container) {
 
 // Less than 0, 0, or more than 0; fails where Python knows no order.
 int order(Context& c, const Value& a, const Value& b) {
-  if (!c.spend(1)) return 0;
+  if (!c.spend(kWorkPerNode)) return 0;
   if (a.is_number() && b.is_number()) {
     int64_t i = 0;
     int64_t j = 0;
@@ -177,7 +177,7 @@ int order(Context& c, const Value& a, const Value& b) {
 }  // namespace
 
 bool equal(Context& c, const Value& a, const Value& b) {
-  if (!c.spend(1)) return false;
+  if (!c.spend(kWorkPerNode)) return false;
   if (a.is_number() && b.is_number()) {
     int64_t i = 0;
     int64_t j = 0;
@@ -255,8 +255,7 @@ Value make_list(Context& c, std::vector<Value> items, bool is_tuple) {
       return c.fail(ErrorCode::Unsupported, "a namespace cannot be kept inside another value");
     list->depth = std::max(list->depth, depth_of(item) + 1);
   }
-  if (list->depth > kMaxValueDepth)
-    return c.fail(ErrorCode::TooLarge, "lists are nested too deep");
+  if (list->depth > kMaxValueDepth) return c.fail(ErrorCode::TooLarge, "lists are nested too deep");
   list->items = std::move(items);
   list->is_tuple = is_tuple;
   return std::shared_ptr<const List>(std::move(list));
@@ -360,8 +359,8 @@ Value slice(Context& c, const Value& object, const std::optional<int64_t> (&boun
     if (list)
       items.push_back(list->items[at]);
     else
-      out.append(text->part(chars[at],
-                            static_cast<size_t>(read_utf8(text->bytes, chars[at]).length)));
+      out.append(
+          text->part(chars[at], static_cast<size_t>(read_utf8(text->bytes, chars[at]).length)));
   }
   return list ? make_list(c, std::move(items), list->is_tuple) : Value(std::move(out));
 }

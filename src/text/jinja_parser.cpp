@@ -1,9 +1,9 @@
 #include "text/jinja_parser.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
 
 #include "text/jinja_expr_parser.h"
 

@@ -1,8 +1,8 @@
 // Values as text: what {{ }} writes, what a list shows of its items, and JSON.
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "text/jinja_builtins.h"
 #include "text/utf8.h"
@@ -81,7 +81,7 @@ class JsonWriter {
 
  private:
   void write(const Value& value, int level) {
-    if (!context_.spend(8)) return;
+    if (!context_.spend(kWorkPerNode)) return;
     if (const Text* text = value.text()) {
       context_.spend(text->size());
       out_.append(json_string(*text));
@@ -169,7 +169,7 @@ Text to_repr(Context& c, const Value& value) {
 }
 
 Text to_text(Context& c, const Value& value) {
-  if (!c.spend(8)) return {};
+  if (!c.spend(kWorkPerNode)) return {};
   if (value.is_undefined()) return {};
   if (value.is_none()) return Text("None");
   if (const bool* b = std::get_if<bool>(&value.data)) return Text(*b ? "True" : "False");

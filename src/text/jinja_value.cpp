@@ -48,9 +48,9 @@ bool is_true(const Value& value) {
 }
 
 const char* type_name(const Value& value) {
-  static constexpr const char* kNames[] = {"undefined", "none", "boolean", "integer",
-                                           "float",     "string", "list",  "mapping",
-                                           "namespace", "loop", "macro"};
+  static constexpr const char* kNames[] = {"undefined", "none",   "boolean", "integer",
+                                           "float",     "string", "list",    "mapping",
+                                           "namespace", "loop",   "macro"};
   return kNames[value.data.index()];
 }
 

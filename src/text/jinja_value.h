@@ -58,7 +58,7 @@ struct Value {
 
   Value() = default;
   template <class T>
-  Value(T value) : data(std::move(value)) {}  // NOLINT: implicit
+  Value(T value) : data(std::move(value)) {}                                   // NOLINT: implicit
   Value(Text value) : data(std::make_shared<const Text>(std::move(value))) {}  // NOLINT: implicit
 
   template <class T>

@@ -1,6 +1,7 @@
 #include "text/synth_vocab.h"
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "text/byte_alphabet.h"
@@ -69,38 +70,36 @@ std::string synth_tokenizer_json(const SynthVocab& vocab) {
                            {"trim_offsets", true},
                            {"use_regex", true}};
   const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
-  const Json root = {
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", added},
-      {"normalizer", nullptr},
-      {"pre_tokenizer",
-       {{"type", "Sequence"}, {"pretokenizers", Json::array({digits, byte_level})}}},
-      {"post_processor", nullptr},
-      {"decoder", byte_level},
-      {"model",
-       {{"type", "BPE"},
-        {"dropout", nullptr},
-        {"unk_token", nullptr},
-        {"continuing_subword_prefix", nullptr},
-        {"end_of_word_suffix", nullptr},
-        {"fuse_unk", false},
-        {"byte_fallback", false},
-        {"ignore_merges", false},
-        {"vocab", tokens},
-        {"merges", vocab.merges}}}};
+  const Json root = {{"version", "1.0"},
+                     {"truncation", nullptr},
+                     {"padding", nullptr},
+                     {"added_tokens", added},
+                     {"normalizer", nullptr},
+                     {"pre_tokenizer",
+                      {{"type", "Sequence"}, {"pretokenizers", Json::array({digits, byte_level})}}},
+                     {"post_processor", nullptr},
+                     {"decoder", byte_level},
+                     {"model",
+                      {{"type", "BPE"},
+                       {"dropout", nullptr},
+                       {"unk_token", nullptr},
+                       {"continuing_subword_prefix", nullptr},
+                       {"end_of_word_suffix", nullptr},
+                       {"fuse_unk", false},
+                       {"byte_fallback", false},
+                       {"ignore_merges", false},
+                       {"vocab", tokens},
+                       {"merges", vocab.merges}}}};
   return root.dump();
 }
 
 std::string synth_tokenizer_config(const SynthVocab& vocab) {
-  const nlohmann::json config = {
-      {"add_bos_token", false},
-      {"bos_token", vocab.tokens[static_cast<size_t>(vocab.bos)]},
-      {"eos_token", vocab.tokens[static_cast<size_t>(vocab.eos)]},
-      {"chat_template", synth_chat_template()},
-      {"clean_up_tokenization_spaces", false},
-      {"tokenizer_class", "PreTrainedTokenizerFast"}};
+  const nlohmann::json config = {{"add_bos_token", false},
+                                 {"bos_token", vocab.tokens[static_cast<size_t>(vocab.bos)]},
+                                 {"eos_token", vocab.tokens[static_cast<size_t>(vocab.eos)]},
+                                 {"chat_template", synth_chat_template()},
+                                 {"clean_up_tokenization_spaces", false},
+                                 {"tokenizer_class", "PreTrainedTokenizerFast"}};
   return config.dump();
 }
 

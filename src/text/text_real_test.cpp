@@ -1,10 +1,10 @@
 // The tokenizer and chat template of the real model, read from its file, against the references.
 // The file's path comes from the environment variable PACELINE_SMOLLM2; without it this fails.
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "io/checkpoint.h"
@@ -41,8 +41,7 @@ class SmolLm2 : public ::testing::Test {
                                    .eot = meta.integer("tokenizer.ggml.eot_token_id"),
                                    .adds_bos = false});
     ASSERT_TRUE(made) << made.error().message;
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     RecordProperty("load_ms", std::to_string(took.count()));
     tokenizer_ = std::move(*made);
     template_source_ = meta.text("tokenizer.chat_template").value();

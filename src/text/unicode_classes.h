@@ -21,7 +21,7 @@ class UnicodeClasses {
  private:
   static constexpr int kPages = 0x110000 >> 8;
   UnicodeClasses();
-  uint8_t pages_[kPages] = {};       // page 0 of cells_ is all zero
+  uint8_t pages_[kPages] = {};  // page 0 of cells_ is all zero
   uint8_t cells_[256 * 256] = {};
 };
 
