@@ -2,17 +2,18 @@
 // (files, flags, requests) returns Result instead.
 #pragma once
 
-#include <source_location>
 #include <string_view>
 
 namespace paceline {
 
-[[noreturn]] void check_failed(std::string_view message, std::source_location where);
+[[noreturn]] void check_failed(std::string_view message, const char* file, int line);
 
-inline void check(bool holds, std::string_view message,
-                  std::source_location where = std::source_location::current()) {
+// The place is that of the call. (std::source_location would say it, but clang-tidy 14 cannot read
+// g++ 12's.)
+inline void check(bool holds, std::string_view message, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
   if (!holds) [[unlikely]]
-    check_failed(message, where);
+    check_failed(message, file, line);
 }
 
 }  // namespace paceline

@@ -90,7 +90,8 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
 
   auto model = load_model(
       *checkpoint,
-      {.weights = options.weights, .threads = state->threads, .progress = options.progress});
+      {.weights = options.weights, .threads = state->threads, .wide = options.wide_kernels,
+       .progress = options.progress});
   if (!model) return model.error();
   state->model = std::move(*model);
   const ModelInfo& info = state->model->info();

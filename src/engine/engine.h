@@ -29,10 +29,13 @@ inline constexpr int kAutoDepth = -1;  // the policy decides each round
 struct EngineOptions {
   int threads = 0;  // 0: the CPUs that this process may use
   WeightsType weights = WeightsType::Native;
-  std::optional<CacheType> cache;  // none: f16, or f32 with f32 weights
+  std::optional<CacheType> cache = {};  // none: f16, or f32 with f32 weights
   int context = 0;  // tokens of prompt and output together; 0: what the checkpoint was made for
+  // A negative control for tests and probes: kernels that sum several rows in another order than
+  // one. Speculation with them may differ from plain decoding.
+  bool wide_kernels = false;
   // Called while loading with what is being done and the share done so far, 0 to 1.
-  std::function<void(std::string_view what, double share)> progress;
+  std::function<void(std::string_view what, double share)> progress = {};
 };
 
 enum class DrafterKind { Auto, None, Lookup, Scripted };

@@ -103,7 +103,7 @@ void Activations::set(Mat<const float> x, bool quantized, const Kernels& kernels
                                    static_cast<int>(end - first), q(), scale(), scaled_sum(),
                                    sum());
     };
-    if (x.rows >= 4)
+    if (x.rows > 1 && x.rows * x.cols >= 2048)
       kernels.pool->split(x.rows, 1, quantize);
     else
       quantize(0, x.rows);

@@ -11,6 +11,7 @@
 #include "kernels/choose.h"
 #include "kernels/matmul.h"
 #include "kernels/rope.h"
+#include "kernels/rows.h"
 #include "models/dense_config.h"
 #include "models/kv_cache.h"
 #include "models/weights.h"
@@ -93,7 +94,7 @@ void Llama::attention(int index, const Block& block, KvCache& cache, LlamaWorksp
   const Mat<float> attended(s.attended, rows, q_dim);
   const KernelTable& table = *kernels_.table;
 
-  table.rms_norm(h.data, w.attn_norm.data(), config_.norm_eps, rows, config_.dim, x.data);
+  rms_norm(h, w.attn_norm.data(), config_.norm_eps, x, kernels_);
   project(x, {product(w.q, q, w.q_bias), product(w.k, k, w.k_bias), product(w.v, v, w.v_bias)},
           s.prepared, kernels_);
   for (int row = 0; row < rows; ++row) {
@@ -124,10 +125,10 @@ void Llama::layer(int index, const Block& block, KvCache& cache, LlamaWorkspace&
   const Mat<float> gate(s.gate, rows, config_.hidden_dim), up(s.up, rows, config_.hidden_dim);
 
   attention(index, block, cache, s);
-  kernels_.table->rms_norm(h.data, w.ffn_norm.data(), config_.norm_eps, rows, config_.dim, x.data);
+  rms_norm(h, w.ffn_norm.data(), config_.norm_eps, x, kernels_);
   project(x, {product(w.gate, gate, w.gate_bias), product(w.up, up, w.up_bias)}, s.prepared,
           kernels_);
-  kernels_.table->silu_mul(gate.data, up.data, static_cast<int64_t>(rows) * config_.hidden_dim);
+  silu_mul(gate, up, kernels_);
   project(gate, {product(w.down, h, w.down_bias, Store::Add)}, s.prepared, kernels_);
 }
 
@@ -146,8 +147,7 @@ TrunkOut Llama::forward(const Block& block, SequenceState& state, LogitRows rows
     unpack_row(embedding_, token, h.row(row));
   }
   for (int index = 0; index < config_.n_layers; ++index) layer(index, block, cache, s);
-  kernels_.table->rms_norm(h.data, final_norm_.data(), config_.norm_eps, n, config_.dim,
-                           hidden.data);
+  rms_norm(h, final_norm_.data(), config_.norm_eps, hidden, kernels_);
 
   const int first = rows == LogitRows::Last ? n - 1 : 0;
   const int n_logits = rows == LogitRows::None ? 0 : n - first;

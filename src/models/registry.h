@@ -19,7 +19,7 @@ struct LoadOptions {
   int threads = 1;
   bool wide = false;  // the negative control of kernels/kernels.h
   // Called while weights are repacked, with the share done so far, 0 to 1.
-  std::function<void(std::string_view what, double share)> progress;
+  std::function<void(std::string_view what, double share)> progress = {};
 };
 
 // Unsupported, with the list of known families, for a family that is not known; BadFormat for

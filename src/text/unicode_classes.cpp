@@ -4,7 +4,7 @@
 #include <iterator>
 #include <map>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "base/check.h"
 
@@ -28,10 +28,10 @@ const UnicodeClasses& UnicodeClasses::get() {
 }
 
 UnicodeClasses::UnicodeClasses() {
-  std::vector<uint8_t> flat(0x110000);
+  std::string flat(0x110000, '\0');
   const auto mark = [&](std::span<const CodeRange> ranges, uint8_t bit) {
     for (const CodeRange& range : ranges)
-      for (uint32_t code = range.first; code <= range.last; ++code) flat[code] |= bit;
+      for (uint32_t code = range.first; code <= range.last; ++code) flat[code] = static_cast<char>(flat[code] | bit);
   };
   mark(table::kLetters, kLetter);
   mark(table::kNumbers, kNumber);
@@ -39,10 +39,9 @@ UnicodeClasses::UnicodeClasses() {
   mark(table::kDigitStep, kDigitStep);
 
   // Equal pages are kept once; there are about 160 kinds of them.
-  std::map<std::vector<uint8_t>, uint8_t> known = {{std::vector<uint8_t>(256), 0}};
+  std::map<std::string, uint8_t> known = {{std::string(256, '\0'), 0}};
   for (int page = 0; page < kPages; ++page) {
-    const auto begin = flat.begin() + page * 256;
-    const std::vector<uint8_t> cells(begin, begin + 256);
+    const std::string cells = flat.substr(static_cast<size_t>(page) * 256, 256);
     const auto [entry, is_new] = known.try_emplace(cells, static_cast<uint8_t>(known.size()));
     check(known.size() <= 256, "the Unicode classes need more than 256 kinds of pages");
     if (is_new) std::copy(cells.begin(), cells.end(), cells_ + entry->second * 256);

@@ -6,6 +6,7 @@
 // be the one that the linker keeps for everybody.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/isa/isa.h"
@@ -47,10 +48,6 @@ LANES_INLINE F operator/(F a, F b) { return {_mm512_div_ps(a.v, b.v)}; }
 LANES_INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 LANES_INLINE M operator<(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 LANES_INLINE F select(M m, F a, F b) { return {_mm512_mask_blend_ps(m.m, b.v, a.v)}; }
-LANES_INLINE F abs(F a) {
-  return {_mm512_castsi512_ps(
-      _mm512_and_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(0x7fffffff)))};
-}
 
 LANES_INLINE I iset1(int32_t x) { return {_mm512_set1_epi32(x)}; }
 LANES_INLINE I iload(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
@@ -71,6 +68,10 @@ LANES_INLINE F as_float(I a) { return {_mm512_castsi512_ps(a.v)}; }
 LANES_INLINE I as_int(F a) { return {_mm512_castps_si512(a.v)}; }
 LANES_INLINE M operator<(I a, I b) { return {_mm512_cmplt_epi32_mask(a.v, b.v)}; }
 LANES_INLINE I select(M m, I a, I b) { return {_mm512_mask_blend_epi32(m.m, b.v, a.v)}; }
+
+LANES_INLINE I max(I a, I b) { return {_mm512_max_epi32(a.v, b.v)}; }
+LANES_INLINE __m256i lower(I a) { return _mm512_castsi512_si256(a.v); }
+LANES_INLINE __m256i upper(I a) { return _mm512_extracti64x4_epi64(a.v, 1); }
 
 LANES_INLINE F load_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
@@ -97,11 +98,13 @@ LANES_INLINE float fold_sum(F a) {
 }
 
 // --- integer dot products over a block of 32 inputs -------------------------------------------
-// Bytes: sixteen outputs times four consecutive inputs.
+// The sixteen outputs come in kParts parts, so that the sums of several rows fit into registers.
+// Bytes: a part's outputs times four consecutive inputs.
+inline constexpr int kParts = 1;
 struct Bytes {
   __m512i v;
 };
-LANES_INLINE Bytes load_bytes(const void* p) { return {_mm512_loadu_si512(p)}; }
+LANES_INLINE Bytes load_bytes(const std::byte* p, int /*part*/) { return {_mm512_loadu_si512(p)}; }
 LANES_INLINE Bytes low_nibbles(Bytes b) { return {_mm512_and_si512(b.v, _mm512_set1_epi8(0x0f))}; }
 LANES_INLINE Bytes high_nibbles(Bytes b) {
   return {_mm512_and_si512(_mm512_srli_epi16(b.v, 4), _mm512_set1_epi8(0x0f))};
@@ -116,7 +119,7 @@ LANES_INLINE NibbleSum nibble_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm512_dpbusd_epi32(s.v, nibbles.v, _mm512_set1_epi32(x));
 }
-LANES_INLINE I total(NibbleSum s) { return {s.v}; }
+LANES_INLINE void put_total(I& all, int /*part*/, NibbleSum s) { all.v = s.v; }
 
 // Signed weights become unsigned by adding 128, which the sum of x takes out again.
 struct ByteWeights {
@@ -132,8 +135,8 @@ LANES_INLINE ByteSum byte_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   s.v = _mm512_dpbusd_epi32(s.v, w.v, _mm512_set1_epi32(x));
 }
-LANES_INLINE I total(ByteSum s, int32_t x_sum) {
-  return {_mm512_sub_epi32(s.v, _mm512_set1_epi32(128 * x_sum))};
+LANES_INLINE void put_total(I& all, int /*part*/, ByteSum s, int32_t x_sum) {
+  all.v = _mm512_sub_epi32(s.v, _mm512_set1_epi32(128 * x_sum));
 }
 
 #else  // AVX-512 without VNNI
@@ -146,7 +149,9 @@ LANES_INLINE NibbleSum nibble_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm512_add_epi16(s.v, _mm512_maddubs_epi16(nibbles.v, _mm512_set1_epi32(x)));
 }
-LANES_INLINE I total(NibbleSum s) { return {_mm512_madd_epi16(s.v, _mm512_set1_epi16(1))}; }
+LANES_INLINE void put_total(I& all, int /*part*/, NibbleSum s) {
+  all.v = _mm512_madd_epi16(s.v, _mm512_set1_epi16(1));
+}
 
 // |w| * (x with the sign of w); |w| reaches 128 and |x| 127, so a pair stays below 32768.
 struct ByteWeights {
@@ -166,7 +171,7 @@ LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   const __m512i pairs = _mm512_maddubs_epi16(w.magnitude, with_sign);
   s.v = _mm512_add_epi32(s.v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
-LANES_INLINE I total(ByteSum s, int32_t) { return {s.v}; }
+LANES_INLINE void put_total(I& all, int /*part*/, ByteSum s, int32_t /*x_sum*/) { all.v = s.v; }
 
 #endif  // VNNI
 
@@ -213,10 +218,6 @@ LANES_INLINE M operator<(F a, F b) {
 LANES_INLINE F select(M m, F a, F b) {
   return {_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
 }
-LANES_INLINE F abs(F a) {
-  const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
-  return {_mm256_and_ps(a.lo, mask), _mm256_and_ps(a.hi, mask)};
-}
 
 LANES_INLINE I iset1(int32_t x) {
   const __m256i v = _mm256_set1_epi32(x);
@@ -255,6 +256,12 @@ LANES_INLINE M operator<(I a, I b) {
           _mm256_castsi256_ps(_mm256_cmpgt_epi32(b.hi, a.hi))};
 }
 LANES_INLINE I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
+
+LANES_INLINE I max(I a, I b) {
+  return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)};
+}
+LANES_INLINE __m256i lower(I a) { return a.lo; }
+LANES_INLINE __m256i upper(I a) { return a.hi; }
 
 #if defined(__F16C__)
 LANES_INLINE F load_f16(const uint16_t* p) {
@@ -329,62 +336,81 @@ LANES_INLINE float fold_sum(F a) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
+inline constexpr int kParts = 2;
 struct Bytes {
-  __m256i lo, hi;
+  __m256i v;
 };
-LANES_INLINE Bytes load_bytes(const void* p) {
-  const auto* v = static_cast<const __m256i*>(p);
-  return {_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)};
+LANES_INLINE Bytes load_bytes(const std::byte* p, int part) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + part)};
 }
 LANES_INLINE Bytes low_nibbles(Bytes b) {
-  const __m256i mask = _mm256_set1_epi8(0x0f);
-  return {_mm256_and_si256(b.lo, mask), _mm256_and_si256(b.hi, mask)};
+  return {_mm256_and_si256(b.v, _mm256_set1_epi8(0x0f))};
 }
 LANES_INLINE Bytes high_nibbles(Bytes b) {
-  const __m256i mask = _mm256_set1_epi8(0x0f);
-  return {_mm256_and_si256(_mm256_srli_epi16(b.lo, 4), mask),
-          _mm256_and_si256(_mm256_srli_epi16(b.hi, 4), mask)};
+  return {_mm256_and_si256(_mm256_srli_epi16(b.v, 4), _mm256_set1_epi8(0x0f))};
+}
+LANES_INLINE void put_part(I& all, int part, __m256i v) {
+  if (part == 0)
+    all.lo = v;
+  else
+    all.hi = v;
 }
 
 // Sums of pairs in int16: 8 additions of at most 2 * 15 * 127 stay below 32768.
 struct NibbleSum {
-  __m256i lo, hi;
+  __m256i v;
 };
-LANES_INLINE NibbleSum nibble_zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+LANES_INLINE NibbleSum nibble_zero() { return {_mm256_setzero_si256()}; }
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
-  const __m256i all = _mm256_set1_epi32(x);
-  s.lo = _mm256_add_epi16(s.lo, _mm256_maddubs_epi16(nibbles.lo, all));
-  s.hi = _mm256_add_epi16(s.hi, _mm256_maddubs_epi16(nibbles.hi, all));
+  s.v = _mm256_add_epi16(s.v, _mm256_maddubs_epi16(nibbles.v, _mm256_set1_epi32(x)));
 }
-LANES_INLINE I total(NibbleSum s) {
-  const __m256i ones = _mm256_set1_epi16(1);
-  return {_mm256_madd_epi16(s.lo, ones), _mm256_madd_epi16(s.hi, ones)};
+LANES_INLINE void put_total(I& all, int part, NibbleSum s) {
+  put_part(all, part, _mm256_madd_epi16(s.v, _mm256_set1_epi16(1)));
 }
 
 // |w| * (x with the sign of w); |w| reaches 128 and |x| 127, so a pair stays below 32768.
 struct ByteWeights {
-  Bytes magnitude, signs;
+  __m256i magnitude, signs;
 };
-LANES_INLINE ByteWeights byte_weights(Bytes b) {
-  return {{_mm256_abs_epi8(b.lo), _mm256_abs_epi8(b.hi)}, b};
-}
+LANES_INLINE ByteWeights byte_weights(Bytes b) { return {_mm256_abs_epi8(b.v), b.v}; }
 struct ByteSum {
-  __m256i lo, hi;
+  __m256i v;
 };
-LANES_INLINE ByteSum byte_zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+LANES_INLINE ByteSum byte_zero() { return {_mm256_setzero_si256()}; }
 LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
-  const __m256i all = _mm256_set1_epi32(x);
-  const __m256i ones = _mm256_set1_epi16(1);
-  const __m256i lo = _mm256_maddubs_epi16(w.magnitude.lo, _mm256_sign_epi8(all, w.signs.lo));
-  const __m256i hi = _mm256_maddubs_epi16(w.magnitude.hi, _mm256_sign_epi8(all, w.signs.hi));
-  s.lo = _mm256_add_epi32(s.lo, _mm256_madd_epi16(lo, ones));
-  s.hi = _mm256_add_epi32(s.hi, _mm256_madd_epi16(hi, ones));
+  const __m256i with_sign = _mm256_sign_epi8(_mm256_set1_epi32(x), w.signs);
+  const __m256i pairs = _mm256_maddubs_epi16(w.magnitude, with_sign);
+  s.v = _mm256_add_epi32(s.v, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-LANES_INLINE I total(ByteSum s, int32_t) { return {s.lo, s.hi}; }
+LANES_INLINE void put_total(I& all, int part, ByteSum s, int32_t /*x_sum*/) {
+  put_part(all, part, s.v);
+}
 
 #else
 #include "kernels/isa/lanes_scalar.inc"
 #endif
+
+#if defined(PACELINE_LANES_AVX512) || defined(PACELINE_LANES_AVX2)
+// Exact in any order.
+LANES_INLINE int32_t fold_max(I a) {
+  const __m256i eight = _mm256_max_epi32(lower(a), upper(a));
+  __m128i x = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 0xb1));
+  return _mm_cvtsi128_si32(x);
+}
+LANES_INLINE int32_t fold_sum(I a) {
+  const __m256i eight = _mm256_add_epi32(lower(a), upper(a));
+  __m128i x = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1));
+  return _mm_cvtsi128_si32(x);
+}
+#endif
+
+// Between the parts of one block: what was loaded for one is to be loaded again for the next. The
+// compiler would rather keep every broadcast activation, far more than there are registers.
+LANES_INLINE void forget_loads() { asm volatile("" ::: "memory"); }
 
 // max as docs/numerics.md defines it: a > b ? a : b.
 LANES_INLINE F max(F a, F b) { return select(b < a, a, b); }

@@ -25,6 +25,10 @@ inline constexpr int kQuantRows = 1;
 constexpr int float_tiles(int) { return 1; }
 #endif
 
+// How far ahead of its use a line of block-quantised weights is asked for. One tile is one stream,
+// and at one row the processor's own prefetcher does not run far enough ahead of it.
+inline constexpr int kPrefetchBytes = 2048;
+
 // Calls f with R as a compile-time constant.
 template <int Max, class Function>
 LANES_INLINE void with_rows(int rows, Function f) {
@@ -171,29 +175,40 @@ struct BlockQ8_0 {
   template <int R>
   LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
                                const float*, const int32_t* sum, F acc[R]) {
-    ByteSum s[R];
-    for (int r = 0; r < R; ++r) s[r] = byte_zero();
-    for (int v = 0; v < 8; ++v) {
-      const ByteWeights w = byte_weights(load_bytes(block + 32 + 64 * v));
-      for (int r = 0; r < R; ++r) add_bytes(s[r], w, word(q + 32 * r + 4 * v));
+    I dot[R];
+    for (int part = 0; part < kParts; ++part) {
+      ByteSum s[R];
+      for (int r = 0; r < R; ++r) s[r] = byte_zero();
+#pragma GCC unroll 1  // unrolled, more sums are alive than there are registers
+      for (int v = 0; v < 8; ++v) {
+        const ByteWeights w = byte_weights(load_bytes(block + 32 + 64 * v, part));
+        for (int r = 0; r < R; ++r) add_bytes(s[r], w, word(q + 32 * r + 4 * v));
+      }
+      for (int r = 0; r < R; ++r) put_total(dot[r], part, s[r], sum[r]);
+      if (part + 1 < kParts) forget_loads();
     }
     const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
-    for (int r = 0; r < R; ++r)
-      acc[r] = fma(to_float(total(s[r], sum[r])), scale * set1(d[r]), acc[r]);
+    for (int r = 0; r < R; ++r) acc[r] = fma(to_float(dot[r]), scale * set1(d[r]), acc[r]);
   }
 };
 
 template <int R>
-LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q, NibbleSum s[R]) {
-  for (int r = 0; r < R; ++r) s[r] = nibble_zero();
-  for (int v = 0; v < 4; ++v) {
-    const Bytes both = load_bytes(weights + 64 * v);
-    const Bytes low = low_nibbles(both);
-    const Bytes high = high_nibbles(both);
-    for (int r = 0; r < R; ++r) {
-      add_nibbles(s[r], low, word(q + 32 * r + 4 * v));
-      add_nibbles(s[r], high, word(q + 32 * r + 16 + 4 * v));
+LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q, I dot[R]) {
+  for (int part = 0; part < kParts; ++part) {
+    NibbleSum s[R];
+    for (int r = 0; r < R; ++r) s[r] = nibble_zero();
+#pragma GCC unroll 1  // unrolled, more sums are alive than there are registers
+    for (int v = 0; v < 4; ++v) {
+      const Bytes both = load_bytes(weights + 64 * v, part);
+      const Bytes low = low_nibbles(both);
+      const Bytes high = high_nibbles(both);
+      for (int r = 0; r < R; ++r) {
+        add_nibbles(s[r], low, word(q + 32 * r + 4 * v));
+        add_nibbles(s[r], high, word(q + 32 * r + 16 + 4 * v));
+      }
     }
+    for (int r = 0; r < R; ++r) put_total(dot[r], part, s[r]);
+    if (part + 1 < kParts) forget_loads();
   }
 }
 
@@ -202,13 +217,11 @@ struct BlockQ4_0 {
   template <int R>
   LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
                                const float*, const int32_t* sum, F acc[R]) {
-    NibbleSum s[R];
-    sum_nibbles<R>(block + 32, q, s);
+    I dot[R];
+    sum_nibbles<R>(block + 32, q, dot);
     const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
-    for (int r = 0; r < R; ++r) {  // weights are n - 8
-      const I dot = total(s[r]) - iset1(8 * sum[r]);
-      acc[r] = fma(to_float(dot), scale * set1(d[r]), acc[r]);
-    }
+    for (int r = 0; r < R; ++r)  // weights are n - 8
+      acc[r] = fma(to_float(dot[r] - iset1(8 * sum[r])), scale * set1(d[r]), acc[r]);
   }
 };
 
@@ -217,12 +230,12 @@ struct BlockQ4_1 {
   template <int R>
   LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
                                const float* scaled_sum, const int32_t*, F acc[R]) {
-    NibbleSum s[R];
-    sum_nibbles<R>(block + 64, q, s);
+    I dot[R];
+    sum_nibbles<R>(block + 64, q, dot);
     const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
     const F minimum = load_f16(reinterpret_cast<const uint16_t*>(block + 32));
     for (int r = 0; r < R; ++r) {
-      acc[r] = fma(to_float(total(s[r])), scale * set1(d[r]), acc[r]);
+      acc[r] = fma(to_float(dot[r]), scale * set1(d[r]), acc[r]);
       acc[r] = fma(minimum, set1(scaled_sum[r]), acc[r]);
     }
   }
@@ -241,6 +254,8 @@ template <class Block, int R>
   F acc[R];
   for (int r = 0; r < R; ++r) acc[r] = zero();
   for (int b = 0; b < n_blocks; ++b) {
+    for (int line = 0; line < Block::kBytes; line += 64)
+      __builtin_prefetch(block + kPrefetchBytes + line);
     Block::template add<R>(block, q, d, scaled_sum, sum, acc);
     block += Block::kBytes;
     q += in_group * kQuantBlock;
@@ -266,7 +281,10 @@ void matmul_quant(const MatmulArgs& a, int first_tile, int last_tile) {
 
 // --- activations to int8 blocks -----------------------------------------------------------------
 
-inline constexpr float kSmallestMagnitude = 0x1p-100f;  // below it a block is zeros
+// Bits of the smallest magnitude that is not taken for zero, 2^-100, and of infinity. Magnitudes
+// compare as their bits do, with infinity and NaNs on top.
+inline constexpr int32_t kSmallestBits = (127 - 100) << 23;
+inline constexpr int32_t kInfinityBits = 0x7f800000;
 
 void quantize_rows(const float* x, int rows, int n_in, int first, int n, int8_t* q, float* scale,
                    float* scaled_sum, int32_t* sum) {
@@ -274,41 +292,32 @@ void quantize_rows(const float* x, int rows, int n_in, int first, int n, int8_t*
   for (int row = first; row < first + n; ++row) {
     const int base = row / kRowGroup * kRowGroup;
     const int in_group = rows - base < kRowGroup ? rows - base : kRowGroup;
-    for (int b = 0; b < n_blocks; ++b) {
-      const float* in = x + static_cast<int64_t>(row) * n_in + b * kQuantBlock;
-      const int64_t at = (static_cast<int64_t>(base) * n_blocks +
-                          static_cast<int64_t>(b) * in_group + (row - base));
+    const float* in = x + static_cast<int64_t>(row) * n_in;
+    int64_t at = static_cast<int64_t>(base) * n_blocks + (row - base);
+    for (int b = 0; b < n_blocks; ++b, in += kQuantBlock, at += in_group) {
       const F x0 = load(in);
       const F x1 = load(in + 16);
-      const F a0 = abs(x0);
-      const F a1 = abs(x1);
-      // Times zero, finite values vanish; a NaN or an infinity leaves a NaN.
-      const float poison = fold_sum(a0 * zero() + a1 * zero());
-      const float a = fold_max(max(a0, a1));
-      int8_t* out = q + at * kQuantBlock;
-      if (!(poison == 0.0f) || a < kSmallestMagnitude) {
-        for (int i = 0; i < kQuantBlock; ++i) out[i] = 0;
-        const float d = poison == 0.0f ? 0.0f : __builtin_nanf("");
-        scale[at] = d;
-        scaled_sum[at] = d;
-        sum[at] = 0;
-        continue;
-      }
-      const float inverse = 127.0f / a;
-      const float d = a / 127.0f;
+      const I magnitude_mask = iset1(0x7fffffff);
+      const int32_t largest_bits =
+          fold_max(max(as_int(x0) & magnitude_mask, as_int(x1) & magnitude_mask));
+      float largest;
+      __builtin_memcpy(&largest, &largest_bits, sizeof(largest));
+      const bool finite = largest_bits < kInfinityBits;
+      const bool zeros = !finite || largest_bits < kSmallestBits;
+      const float inverse = zeros ? 0.0f : 127.0f / largest;
+      const float d = zeros ? (finite ? 0.0f : __builtin_nanf("")) : largest / 127.0f;
       // Adding 1.5 * 2^23 leaves the nearest integer, ties to even, in the low mantissa bits.
-      constexpr float kMagic = 12582912.0f;
-      const I i0 = as_int(x0 * set1(inverse) + set1(kMagic)) - iset1(0x4b400000);
-      const I i1 = as_int(x1 * set1(inverse) + set1(kMagic)) - iset1(0x4b400000);
+      const F magic = set1(12582912.0f);
+      I i0 = as_int(x0 * set1(inverse) + magic) - iset1(0x4b400000);
+      I i1 = as_int(x1 * set1(inverse) + magic) - iset1(0x4b400000);
+      if (zeros) i0 = i1 = iset1(0);  // infinity times zero is none
+      int8_t* out = q + at * kQuantBlock;
       store_i8(out, i0);
       store_i8(out + 16, i1);
-      int32_t lanes[kLanes];
-      istore(lanes, i0 + i1);
-      int32_t total_q = 0;
-      for (const int32_t lane : lanes) total_q += lane;
+      const int32_t total = fold_sum(i0 + i1);
       scale[at] = d;
-      scaled_sum[at] = d * static_cast<float>(total_q);
-      sum[at] = total_q;
+      scaled_sum[at] = d * static_cast<float>(total);
+      sum[at] = total;
     }
   }
 }

@@ -1,0 +1,215 @@
+// SmolLM2-135M-Instruct as users run it: equal to transformers where it must be, and the same bytes
+// whatever the depth, the drafter, the threads and the instruction set.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/engine.h"
+#include "kernels/argmax.h"
+#include "kernels/softmax.h"
+
+namespace paceline {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+// script/test sets the path; without it these tests fail, they do not pass by silence.
+fs::path model_file() {
+  const char* path = std::getenv("PACELINE_SMOLLM2");
+  EXPECT_NE(path, nullptr) << "set PACELINE_SMOLLM2 to what `script/fetch smollm2` prints";
+  return path == nullptr ? "" : path;
+}
+
+const Json& golden() {
+  static const Json json = [] {
+    std::ifstream file(fs::path(PACELINE_SOURCE_DIR) / "tests/golden/smollm2_greedy.json");
+    return Json::parse(file);
+  }();
+  return json;
+}
+
+Engine open(const EngineOptions& options) {
+  auto engine = Engine::open(model_file(), options);
+  if (!engine) {
+    ADD_FAILURE() << engine.error().message;
+    std::exit(1);
+  }
+  return std::move(*engine);
+}
+
+std::vector<TokenId> generate(const Engine& engine, const Request& request) {
+  auto generation = engine.start(request);
+  if (!generation) {
+    ADD_FAILURE() << generation.error().message;
+    return {};
+  }
+  while (!generation->done()) {
+    if (const auto pieces = generation->step(); !pieces) {
+      ADD_FAILURE() << pieces.error().message;
+      break;
+    }
+  }
+  std::vector<TokenId> ids;
+  for (const EmittedToken& token : generation->tokens()) ids.push_back(token.id);
+  return ids;
+}
+
+// The mean negative log-likelihood of ids[1..], all in one sequence.
+double mean_nll(const Engine& engine, std::span<const TokenId> ids) {
+  const Model& model = engine.model();
+  constexpr int kChunk = 32;
+  auto state = *model.make_state(static_cast<int>(ids.size()), engine.cache_type());
+  auto workspace = *model.make_workspace(kChunk, kChunk);
+  Block block(kChunk);
+  double sum = 0;
+  for (size_t begin = 0; begin + 1 < ids.size(); begin += kChunk) {
+    const size_t end = std::min(begin + kChunk, ids.size() - 1);
+    block.reset(static_cast<int>(begin));
+    for (size_t i = begin; i < end; ++i) block.add(ids[i]);
+    const TrunkOut out = model.forward(block, *state, LogitRows::All, *workspace);
+    for (size_t i = begin; i < end; ++i) {
+      const auto row = out.logits.row(static_cast<int>(i - begin));
+      sum += static_cast<double>(log_sum_exp(row)) - static_cast<double>(row[ids[i + 1]]);
+    }
+    state->commit(block.rows());
+  }
+  return sum / static_cast<double>(ids.size() - 1);
+}
+
+TEST(RealModel, GreedyInFloat32EqualsTransformers) {
+  const Engine engine = open({.weights = WeightsType::F32});
+  int tokens = 0;
+  for (const Json& entry : golden()["greedy"]) {
+    const std::vector<TokenId> wanted = entry["token_ids"];
+    const auto got = generate(engine, {.prompt = entry["prompt_ids"],
+                                       .max_tokens = static_cast<int>(wanted.size()),
+                                       .depth = 0});
+    const auto [at, other] = std::mismatch(got.begin(), got.end(), wanted.begin(), wanted.end());
+    if (at == got.end() && other == wanted.end()) {
+      tokens += static_cast<int>(wanted.size());
+      continue;
+    }
+    // A difference is allowed at a near-tie only, and shown.
+    ASSERT_NE(other, wanted.end()) << entry["id"] << ": longer than the reference";
+    const auto index = static_cast<size_t>(other - wanted.begin());
+    const double gap = entry["gaps"][index];
+    std::printf("%s: first difference at token %zu, where the top two are %.2e apart\n",
+                entry["id"].get<std::string>().c_str(), index, gap);
+    EXPECT_LT(gap, 1e-3) << entry["id"] << " token " << index;
+    tokens += static_cast<int>(index);
+  }
+  RecordProperty("equal_tokens", tokens);
+}
+
+TEST(RealModel, LogitsInFloat32EqualTransformers) {
+  const Engine engine = open({.weights = WeightsType::F32});
+  const Json& top = golden()["top"];
+  const std::vector<TokenId> ids = top["prompt_ids"];
+  const int n = static_cast<int>(ids.size());
+  const Model& model = engine.model();
+  auto state = *model.make_state(n, CacheType::F32);
+  auto workspace = *model.make_workspace(n, n);
+  Block block(n);
+  block.reset(0);
+  for (const TokenId id : ids) block.add(id);
+  const TrunkOut out = model.forward(block, *state, LogitRows::All, *workspace);
+  double largest = 0;
+  double worst = 0;
+  const std::vector<int> positions = top["positions"];
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto row = out.logits.row(positions[i]);
+    const std::vector<std::pair<TokenId, double>> wanted = top["logits"][i];
+    ASSERT_EQ(wanted.size(), 20u);
+    EXPECT_EQ(argmax(row), wanted[0].first) << "position " << positions[i];
+    for (const auto& [id, value] : wanted) {
+      largest = std::max(largest, std::fabs(value));
+      worst = std::max(worst, std::fabs(static_cast<double>(row[id]) - value));
+    }
+  }
+  EXPECT_LE(worst / largest, 1e-4);
+  std::printf("relative logit error %.1e over %zu positions\n", worst / largest, positions.size());
+}
+
+TEST(RealModel, PerplexityOfTheQuantisedFileIsThatOfItsValues) {
+  std::ifstream file(fs::path(PACELINE_SOURCE_DIR) / "tests/golden/perplexity_text.txt");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const Engine native = open({});
+  const Engine wide = open({.weights = WeightsType::F32});
+  const Json& wanted = golden()["perplexity"];
+  std::vector<TokenId> ids;
+  native.tokenizer()->encode(text, /*read_specials=*/false, ids);
+  ASSERT_EQ(ids.size(), wanted["n_tokens"].get<size_t>());
+  const std::vector<TokenId> head = wanted["ids_head"];
+  EXPECT_TRUE(std::equal(head.begin(), head.end(), ids.begin()));
+  const double nll = mean_nll(native, ids);
+  const double nll_wide = mean_nll(wide, ids);
+  EXPECT_NEAR(nll_wide, wanted["mean_nll"].get<double>(), 1e-4);
+  EXPECT_NEAR(std::exp(nll) / std::exp(nll_wide), 1.0, 0.01)
+      << std::exp(nll) << " against " << std::exp(nll_wide);
+  std::printf("perplexity %.4f native, %.4f float32\n", std::exp(nll), std::exp(nll_wide));
+}
+
+// The prompts of tools/prompts/parity.jsonl: four languages and code.
+std::vector<std::vector<TokenId>> parity_prompts(const Engine& engine) {
+  std::ifstream file(fs::path(PACELINE_SOURCE_DIR) / "tools/prompts/parity.jsonl");
+  std::vector<std::vector<TokenId>> prompts;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) continue;
+    const ChatMessage message{"user", Json::parse(line)["prompt"]};
+    prompts.push_back(*engine.encode_chat({&message, 1}));
+  }
+  EXPECT_EQ(prompts.size(), 8u);
+  return prompts;
+}
+
+TEST(RealModel, SpeculativeTextIsThePlainText) {
+  std::vector<std::vector<TokenId>> plain;
+  for (const int threads : {1, 2}) {
+    const Engine engine = open({.threads = threads});
+    const auto prompts = parity_prompts(engine);
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      for (int depth = 0; depth <= 8; ++depth) {
+        const auto ids = generate(engine, {.prompt = prompts[i], .max_tokens = 256,
+                                           .ignore_eos = true, .depth = depth});
+        if (plain.size() == i) plain.push_back(ids);
+        ASSERT_EQ(ids.size(), 256u);
+        ASSERT_EQ(ids, plain[i]) << "prompt " << i << ", depth " << depth << ", " << threads
+                                 << " threads";
+      }
+      // Drafts that are all right, and drafts with every third one wrong.
+      auto script = plain[i];
+      for (const bool spoil : {false, true}) {
+        if (spoil)
+          for (size_t t = 2; t < script.size(); t += 3) script[t] = (script[t] + 1) % 49152;
+        const auto ids =
+            generate(engine, {.prompt = prompts[i], .max_tokens = 256, .ignore_eos = true,
+                              .depth = 5, .drafter = DrafterKind::Scripted, .script = script});
+        ASSERT_EQ(ids, plain[i]) << "scripted, spoilt: " << spoil;
+      }
+    }
+  }
+}
+
+// The negative control on the same file: kernels that break the row rule are found out.
+TEST(RealModel, WideKernelsAreFoundOut) {
+  const Engine exact = open({});
+  const Engine wide = open({.wide_kernels = true});
+  int different = 0;
+  for (const auto& prompt : parity_prompts(exact)) {
+    const auto plain = generate(exact, {.prompt = prompt, .max_tokens = 128, .ignore_eos = true,
+                                        .depth = 0});
+    const auto speculative =
+        generate(wide, {.prompt = prompt, .max_tokens = 128, .ignore_eos = true, .depth = 4,
+                        .drafter = DrafterKind::Scripted, .script = plain});
+    different += plain != speculative;
+  }
+  EXPECT_GT(different, 0);
+}
+
+}  // namespace
+}  // namespace paceline
