@@ -19,7 +19,6 @@ namespace {
 using jinja::Dict;
 using jinja::List;
 using jinja::Text;
-using jinja::Value;
 
 // The variables that a template sees: those of transformers' renderer for a chat without tools.
 Dict variables(std::span<const ChatMessage> messages, bool add_generation_prompt,
@@ -66,8 +65,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string bo
   if (!body) return body.error();
   auto program = std::make_unique<Program>();
   program->body = std::move(*body);
-  program->bos = replace_invalid_utf8(bos);
-  program->eos = replace_invalid_utf8(eos);
+  program->bos = is_valid_utf8(bos) ? std::move(bos) : replace_invalid_utf8(bos);
+  program->eos = is_valid_utf8(eos) ? std::move(eos) : replace_invalid_utf8(eos);
   return ChatTemplate(std::move(program));
 }
 

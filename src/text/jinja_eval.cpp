@@ -245,6 +245,7 @@ class Evaluator : public Context {
 
   std::vector<Value> evaluate_all(const std::vector<ExprPtr>& exprs) {
     std::vector<Value> values;
+    values.reserve(exprs.size());
     for (const auto& expr : exprs) values.push_back(evaluate(*expr));
     return values;
   }

@@ -92,7 +92,7 @@ Value items(Context& c, const Value& v, const Args& args) {
 }
 
 Value to_int(Context&, const Value& v, const Args& args) {
-  const Value otherwise = args[0].value_or(int64_t{0});
+  Value otherwise = args[0].value_or(int64_t{0});
   int64_t value = 0;
   if (v.integer(value)) return value;
   if (v.is_number()) {

@@ -31,7 +31,8 @@ UnicodeClasses::UnicodeClasses() {
   std::string flat(0x110000, '\0');
   const auto mark = [&](std::span<const CodeRange> ranges, uint8_t bit) {
     for (const CodeRange& range : ranges)
-      for (uint32_t code = range.first; code <= range.last; ++code) flat[code] = static_cast<char>(flat[code] | bit);
+      for (uint32_t code = range.first; code <= range.last; ++code)
+        flat[code] = static_cast<char>(flat[code] | bit);
   };
   mark(table::kLetters, kLetter);
   mark(table::kNumbers, kNumber);
