@@ -86,9 +86,9 @@ TEST(RealModel, GreedyInFloat32EqualsTransformers) {
   int tokens = 0;
   for (const Json& entry : golden()["greedy"]) {
     const std::vector<TokenId> wanted = entry["token_ids"];
-    const auto got = generate(engine, {.prompt = entry["prompt_ids"],
-                                       .max_tokens = static_cast<int>(wanted.size()),
-                                       .depth = 0});
+    const auto got = generate(
+        engine,
+        {.prompt = entry["prompt_ids"], .max_tokens = static_cast<int>(wanted.size()), .depth = 0});
     const auto [at, other] = std::mismatch(got.begin(), got.end(), wanted.begin(), wanted.end());
     if (at == got.end() && other == wanted.end()) {
       tokens += static_cast<int>(wanted.size());
@@ -174,8 +174,8 @@ TEST(RealModel, SpeculativeTextIsThePlainText) {
     const auto prompts = parity_prompts(engine);
     for (size_t i = 0; i < prompts.size(); ++i) {
       for (int depth = 0; depth <= 8; ++depth) {
-        const auto ids = generate(engine, {.prompt = prompts[i], .max_tokens = 256,
-                                           .ignore_eos = true, .depth = depth});
+        const auto ids = generate(
+            engine, {.prompt = prompts[i], .max_tokens = 256, .ignore_eos = true, .depth = depth});
         if (plain.size() == i) plain.push_back(ids);
         ASSERT_EQ(ids.size(), 256u);
         ASSERT_EQ(ids, plain[i]) << "prompt " << i << ", depth " << depth << ", " << threads
@@ -186,9 +186,12 @@ TEST(RealModel, SpeculativeTextIsThePlainText) {
       for (const bool spoil : {false, true}) {
         if (spoil)
           for (size_t t = 2; t < script.size(); t += 3) script[t] = (script[t] + 1) % 49152;
-        const auto ids =
-            generate(engine, {.prompt = prompts[i], .max_tokens = 256, .ignore_eos = true,
-                              .depth = 5, .drafter = DrafterKind::Scripted, .script = script});
+        const auto ids = generate(engine, {.prompt = prompts[i],
+                                           .max_tokens = 256,
+                                           .ignore_eos = true,
+                                           .depth = 5,
+                                           .drafter = DrafterKind::Scripted,
+                                           .script = script});
         ASSERT_EQ(ids, plain[i]) << "scripted, spoilt: " << spoil;
       }
     }
@@ -201,11 +204,14 @@ TEST(RealModel, WideKernelsAreFoundOut) {
   const Engine wide = open({.wide_kernels = true});
   int different = 0;
   for (const auto& prompt : parity_prompts(exact)) {
-    const auto plain = generate(exact, {.prompt = prompt, .max_tokens = 128, .ignore_eos = true,
-                                        .depth = 0});
-    const auto speculative =
-        generate(wide, {.prompt = prompt, .max_tokens = 128, .ignore_eos = true, .depth = 4,
-                        .drafter = DrafterKind::Scripted, .script = plain});
+    const auto plain =
+        generate(exact, {.prompt = prompt, .max_tokens = 128, .ignore_eos = true, .depth = 0});
+    const auto speculative = generate(wide, {.prompt = prompt,
+                                             .max_tokens = 128,
+                                             .ignore_eos = true,
+                                             .depth = 4,
+                                             .drafter = DrafterKind::Scripted,
+                                             .script = plain});
     different += plain != speculative;
   }
   EXPECT_GT(different, 0);

@@ -119,7 +119,7 @@ LANES_INLINE NibbleSum nibble_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm512_dpbusd_epi32(s.v, nibbles.v, _mm512_set1_epi32(x));
 }
-LANES_INLINE void put_total(I& all, int /*part*/, NibbleSum s) { all.v = s.v; }
+LANES_INLINE I total(const NibbleSum (&s)[kParts]) { return {s[0].v}; }
 
 // Signed weights become unsigned by adding 128, which the sum of x takes out again.
 struct ByteWeights {
@@ -135,8 +135,8 @@ LANES_INLINE ByteSum byte_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   s.v = _mm512_dpbusd_epi32(s.v, w.v, _mm512_set1_epi32(x));
 }
-LANES_INLINE void put_total(I& all, int /*part*/, ByteSum s, int32_t x_sum) {
-  all.v = _mm512_sub_epi32(s.v, _mm512_set1_epi32(128 * x_sum));
+LANES_INLINE I total(const ByteSum (&s)[kParts], int32_t x_sum) {
+  return {_mm512_sub_epi32(s[0].v, _mm512_set1_epi32(128 * x_sum))};
 }
 
 #else  // AVX-512 without VNNI
@@ -149,8 +149,8 @@ LANES_INLINE NibbleSum nibble_zero() { return {_mm512_setzero_si512()}; }
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm512_add_epi16(s.v, _mm512_maddubs_epi16(nibbles.v, _mm512_set1_epi32(x)));
 }
-LANES_INLINE void put_total(I& all, int /*part*/, NibbleSum s) {
-  all.v = _mm512_madd_epi16(s.v, _mm512_set1_epi16(1));
+LANES_INLINE I total(const NibbleSum (&s)[kParts]) {
+  return {_mm512_madd_epi16(s[0].v, _mm512_set1_epi16(1))};
 }
 
 // |w| * (x with the sign of w); |w| reaches 128 and |x| 127, so a pair stays below 32768.
@@ -171,7 +171,7 @@ LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   const __m512i pairs = _mm512_maddubs_epi16(w.magnitude, with_sign);
   s.v = _mm512_add_epi32(s.v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
-LANES_INLINE void put_total(I& all, int /*part*/, ByteSum s, int32_t /*x_sum*/) { all.v = s.v; }
+LANES_INLINE I total(const ByteSum (&s)[kParts], int32_t) { return {s[0].v}; }
 
 #endif  // VNNI
 
@@ -343,19 +343,10 @@ struct Bytes {
 LANES_INLINE Bytes load_bytes(const std::byte* p, int part) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + part)};
 }
-LANES_INLINE Bytes low_nibbles(Bytes b) {
-  return {_mm256_and_si256(b.v, _mm256_set1_epi8(0x0f))};
-}
+LANES_INLINE Bytes low_nibbles(Bytes b) { return {_mm256_and_si256(b.v, _mm256_set1_epi8(0x0f))}; }
 LANES_INLINE Bytes high_nibbles(Bytes b) {
   return {_mm256_and_si256(_mm256_srli_epi16(b.v, 4), _mm256_set1_epi8(0x0f))};
 }
-LANES_INLINE void put_part(I& all, int part, __m256i v) {
-  if (part == 0)
-    all.lo = v;
-  else
-    all.hi = v;
-}
-
 // Sums of pairs in int16: 8 additions of at most 2 * 15 * 127 stay below 32768.
 struct NibbleSum {
   __m256i v;
@@ -364,8 +355,9 @@ LANES_INLINE NibbleSum nibble_zero() { return {_mm256_setzero_si256()}; }
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm256_add_epi16(s.v, _mm256_maddubs_epi16(nibbles.v, _mm256_set1_epi32(x)));
 }
-LANES_INLINE void put_total(I& all, int part, NibbleSum s) {
-  put_part(all, part, _mm256_madd_epi16(s.v, _mm256_set1_epi16(1)));
+LANES_INLINE I total(const NibbleSum (&s)[kParts]) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  return {_mm256_madd_epi16(s[0].v, ones), _mm256_madd_epi16(s[1].v, ones)};
 }
 
 // |w| * (x with the sign of w); |w| reaches 128 and |x| 127, so a pair stays below 32768.
@@ -382,9 +374,7 @@ LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   const __m256i pairs = _mm256_maddubs_epi16(w.magnitude, with_sign);
   s.v = _mm256_add_epi32(s.v, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-LANES_INLINE void put_total(I& all, int part, ByteSum s, int32_t /*x_sum*/) {
-  put_part(all, part, s.v);
-}
+LANES_INLINE I total(const ByteSum (&s)[kParts], int32_t) { return {s[0].v, s[1].v}; }
 
 #else
 #include "kernels/isa/lanes_scalar.inc"
@@ -407,10 +397,6 @@ LANES_INLINE int32_t fold_sum(I a) {
   return _mm_cvtsi128_si32(x);
 }
 #endif
-
-// Between the parts of one block: what was loaded for one is to be loaded again for the next. The
-// compiler would rather keep every broadcast activation, far more than there are registers.
-LANES_INLINE void forget_loads() { asm volatile("" ::: "memory"); }
 
 // max as docs/numerics.md defines it: a > b ? a : b.
 LANES_INLINE F max(F a, F b) { return select(b < a, a, b); }

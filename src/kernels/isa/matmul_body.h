@@ -175,40 +175,42 @@ struct BlockQ8_0 {
   template <int R>
   LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
                                const float*, const int32_t* sum, F acc[R]) {
-    I dot[R];
-    for (int part = 0; part < kParts; ++part) {
-      ByteSum s[R];
-      for (int r = 0; r < R; ++r) s[r] = byte_zero();
-#pragma GCC unroll 1  // unrolled, more sums are alive than there are registers
-      for (int v = 0; v < 8; ++v) {
-        const ByteWeights w = byte_weights(load_bytes(block + 32 + 64 * v, part));
-        for (int r = 0; r < R; ++r) add_bytes(s[r], w, word(q + 32 * r + 4 * v));
-      }
-      for (int r = 0; r < R; ++r) put_total(dot[r], part, s[r], sum[r]);
-      if (part + 1 < kParts) forget_loads();
+    ByteSum s[R][kParts];
+    for (int r = 0; r < R; ++r)
+      for (int part = 0; part < kParts; ++part) s[r][part] = byte_zero();
+#pragma GCC unroll 1  // the sums fill the registers; unrolled, products would be kept as well
+    for (int v = 0; v < 8; ++v) {
+      ByteWeights w[kParts];
+      for (int part = 0; part < kParts; ++part)
+        w[part] = byte_weights(load_bytes(block + 32 + 64 * v, part));
+      for (int r = 0; r < R; ++r)
+        for (int part = 0; part < kParts; ++part)
+          add_bytes(s[r][part], w[part], word(q + 32 * r + 4 * v));
     }
     const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
-    for (int r = 0; r < R; ++r) acc[r] = fma(to_float(dot[r]), scale * set1(d[r]), acc[r]);
+    for (int r = 0; r < R; ++r)
+      acc[r] = fma(to_float(total(s[r], sum[r])), scale * set1(d[r]), acc[r]);
   }
 };
 
 template <int R>
-LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q, I dot[R]) {
-  for (int part = 0; part < kParts; ++part) {
-    NibbleSum s[R];
-    for (int r = 0; r < R; ++r) s[r] = nibble_zero();
-#pragma GCC unroll 1  // unrolled, more sums are alive than there are registers
-    for (int v = 0; v < 4; ++v) {
-      const Bytes both = load_bytes(weights + 64 * v, part);
-      const Bytes low = low_nibbles(both);
-      const Bytes high = high_nibbles(both);
-      for (int r = 0; r < R; ++r) {
-        add_nibbles(s[r], low, word(q + 32 * r + 4 * v));
-        add_nibbles(s[r], high, word(q + 32 * r + 16 + 4 * v));
-      }
-    }
-    for (int r = 0; r < R; ++r) put_total(dot[r], part, s[r]);
-    if (part + 1 < kParts) forget_loads();
+LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q,
+                              NibbleSum (&s)[R][kParts]) {
+  for (int r = 0; r < R; ++r)
+    for (int part = 0; part < kParts; ++part) s[r][part] = nibble_zero();
+#pragma GCC unroll 1
+  for (int v = 0; v < 4; ++v) {
+    Bytes w[kParts];
+    for (int part = 0; part < kParts; ++part)
+      w[part] = low_nibbles(load_bytes(weights + 64 * v, part));
+    for (int r = 0; r < R; ++r)
+      for (int part = 0; part < kParts; ++part)
+        add_nibbles(s[r][part], w[part], word(q + 32 * r + 4 * v));
+    for (int part = 0; part < kParts; ++part)
+      w[part] = high_nibbles(load_bytes(weights + 64 * v, part));
+    for (int r = 0; r < R; ++r)
+      for (int part = 0; part < kParts; ++part)
+        add_nibbles(s[r][part], w[part], word(q + 32 * r + 16 + 4 * v));
   }
 }
 
@@ -217,11 +219,11 @@ struct BlockQ4_0 {
   template <int R>
   LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
                                const float*, const int32_t* sum, F acc[R]) {
-    I dot[R];
-    sum_nibbles<R>(block + 32, q, dot);
+    NibbleSum s[R][kParts];
+    sum_nibbles<R>(block + 32, q, s);
     const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
     for (int r = 0; r < R; ++r)  // weights are n - 8
-      acc[r] = fma(to_float(dot[r] - iset1(8 * sum[r])), scale * set1(d[r]), acc[r]);
+      acc[r] = fma(to_float(total(s[r]) - iset1(8 * sum[r])), scale * set1(d[r]), acc[r]);
   }
 };
 
@@ -230,12 +232,12 @@ struct BlockQ4_1 {
   template <int R>
   LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
                                const float* scaled_sum, const int32_t*, F acc[R]) {
-    I dot[R];
-    sum_nibbles<R>(block + 64, q, dot);
+    NibbleSum s[R][kParts];
+    sum_nibbles<R>(block + 64, q, s);
     const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
     const F minimum = load_f16(reinterpret_cast<const uint16_t*>(block + 32));
     for (int r = 0; r < R; ++r) {
-      acc[r] = fma(to_float(dot[r]), scale * set1(d[r]), acc[r]);
+      acc[r] = fma(to_float(total(s[r])), scale * set1(d[r]), acc[r]);
       acc[r] = fma(minimum, set1(scaled_sum[r]), acc[r]);
     }
   }
