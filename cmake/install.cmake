@@ -1,8 +1,5 @@
 # `cmake --install`: the program, the library's headers and archives, and a package, so that another
 # project says find_package(paceline) and links paceline::engine.
-if(PACELINE_ONLY)  # a build of some boxes is not for installing
-  return()
-endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -88,10 +88,10 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
     state->chat_template = std::move(*chat_template);
   }
 
-  auto model = load_model(
-      *checkpoint,
-      {.weights = options.weights, .threads = state->threads, .wide = options.wide_kernels,
-       .progress = options.progress});
+  auto model = load_model(*checkpoint, {.weights = options.weights,
+                                        .threads = state->threads,
+                                        .wide = options.wide_kernels,
+                                        .progress = options.progress});
   if (!model) return model.error();
   state->model = std::move(*model);
   const ModelInfo& info = state->model->info();
