@@ -30,11 +30,16 @@ Result<Accepted> GreedyRule::accept(std::span<const TokenId> drafts, Mat<const f
                                     int first_pos) const {
   check(logits.rows == static_cast<int>(drafts.size()) + 1, "one row of logits a row of the block");
   // No draft is negative, so a row without a choice ends the walk.
-  const Accepted accepted =
-      longest_standing(drafts, [&](int row) { return choose_(logits.row(row)); });
+  Accepted accepted = longest_standing(drafts, [&](int row) { return choose_(logits.row(row)); });
+  if (accepted.next < 0 && accepted.n_drafts > 0) {
+    // The last draft that stands is the trunk's own token; the faulty row begins the next round,
+    // unless the text ends before it.
+    --accepted.n_drafts;
+    accepted.next = drafts[accepted.n_drafts];
+  }
   if (accepted.next < 0) {
     return Error{ErrorCode::BadFormat,
-                 "the logits at position " + std::to_string(first_pos + accepted.n_drafts) +
+                 "the logits at position " + std::to_string(first_pos) +
                      " have no finite maximum, so there is no next token; the weights are damaged "
                      "or overflow in this type"};
   }

@@ -27,8 +27,9 @@ class AcceptRule {
 
   // logits (1 + drafts.size() rows): row 0 scores the token behind the pending one, row d that
   // behind the draft at depth d. first_pos: the position of row 0. Rows behind the first draft that
-  // falls are not looked at, so that a fault in a void row is no fault. BadFormat when a row that
-  // counts has no finite maximum. Allocates nothing unless it fails.
+  // falls are not looked at, so that a fault in a void row is no fault. A row without a finite
+  // maximum is a fault, BadFormat, as row 0 alone: further down it is left to the next round, which
+  // begins with it, because the text may end before it. Allocates nothing unless it fails.
   virtual Result<Accepted> accept(std::span<const TokenId> drafts, Mat<const float> logits,
                                   int first_pos) const = 0;
 };

@@ -58,13 +58,22 @@ TEST(GreedyRule, TiesGoToTheLowestIdZeroesOfEitherSignToo) {
   EXPECT_EQ(got->next, 1);
 }
 
-TEST(GreedyRule, ARowThatCountsMustHaveAFiniteMaximum) {
-  const auto got = accept_rows({3}, {0, 0, 0, 1,  //
-                                     kNan, kNan, kNan, kNan});
+TEST(GreedyRule, TheFirstRowMustHaveAFiniteMaximum) {
+  const auto got = accept_rows({3}, {kNan, kNan, kNan, kNan,  //
+                                     0, 0, 0, 1});
   ASSERT_FALSE(got);
-  EXPECT_NE(got.error().message.find("position 101"), std::string::npos) << got.error().message;
+  EXPECT_NE(got.error().message.find("position 100"), std::string::npos) << got.error().message;
   EXPECT_FALSE(accept_rows({}, {0, kInf, 0, 0}));
   EXPECT_FALSE(accept_rows({}, {-kInf, -kInf, -kInf, -kInf}));
+}
+
+TEST(GreedyRule, AFaultBehindDraftsThatStandIsLeftToTheNextRound) {
+  const auto got = accept_rows({3, 1}, {0, 0, 0, 1,  //
+                                        0, 1, 0, 0,  //
+                                        kNan, kNan, kNan, kNan});
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->n_drafts, 1);  // 3 stands; 1 is the trunk's token behind it
+  EXPECT_EQ(got->next, 1);
 }
 
 TEST(GreedyRule, FaultsInVoidRowsAreNone) {

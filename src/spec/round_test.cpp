@@ -194,6 +194,26 @@ TEST(Round, ARowWithoutFiniteMaximumEndsInAnErrorOnlyWhereItCounts) {
   const ToyRun run = toy_run(model, wrong);
   EXPECT_EQ(run.error, alone.error);
   EXPECT_EQ(run.tokens, alone.tokens);
+  // One that is always right reads the faulty row together with tokens before it.
+  for (const int depth : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    PlaceDrafter right(alone.tokens, 0);
+    const ToyRun ahead = toy_run(model, right, {.depth = depth});
+    EXPECT_EQ(ahead.error, alone.error) << "depth " << depth;
+    EXPECT_EQ(ahead.tokens, alone.tokens) << "depth " << depth;
+  }
+}
+
+TEST(Round, AFaultBehindTheEndOfTheTextIsNone) {
+  const Tokens plain = toy_plain(ToyModel());
+  ASSERT_EQ(std::count(plain.begin(), plain.begin() + 10, plain[10]), 0);
+  // The text ends with output index 10, at position 15; every row from there on is faulty.
+  const ToyModel model({.nan_from_pos = 15});
+  for (const int depth : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
+    PlaceDrafter right(plain, 0);
+    const ToyRun run = toy_run(model, right, {.depth = depth, .end = plain[10]});
+    EXPECT_EQ(run.error, "") << "depth " << depth;
+    EXPECT_EQ(run.tokens, Tokens(plain.begin(), plain.begin() + 11)) << "depth " << depth;
+  }
 }
 
 // Negative controls: the comparison that the other tests rest on notices these faults.
