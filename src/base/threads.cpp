@@ -96,16 +96,20 @@ void ThreadPool::take_pieces(uint32_t run, int thread) {
     if (!open_.value.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel,
                                            std::memory_order_acquire))
       continue;
-    // The run cannot end before this piece has, so its fields may be read.
-    call_(context_, thread, pieces_ - static_cast<int>(static_cast<uint32_t>(open)));
-    if (finished_.value.fetch_add(1, std::memory_order_acq_rel) + 1 ==
-        static_cast<uint32_t>(pieces_))
+    // The run cannot end before this piece has, so its fields may be read; behind the count below
+    // they may be those of another run.
+    const auto pieces = static_cast<uint32_t>(pieces_);
+    call_(context_, thread, static_cast<int>(pieces - static_cast<uint32_t>(open)));
+    if (finished_.value.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces)
       finished_.value.notify_one();  // costs no system call while nobody is parked
     open = open_.value.load(std::memory_order_acquire);
   }
 }
 
 void ThreadPool::run_erased(int pieces, Call call, void* context) {
+#if !defined(NDEBUG)
+  check(float_control_is_default(), "whoever computes has the default floating-point control word");
+#endif
   if (size_ == 1 || pieces == 1) {
     for (int piece = 0; piece < pieces; ++piece) call(context, 0, piece);
     return;
