@@ -76,18 +76,13 @@ void sin_cos_double(double angle, double* sine, double* cosine) {
   *cosine = c;
 }
 
-RopeTable::RopeTable(std::span<const double> frequencies, int positions, double amplitude)
-    : half_(frequencies.size()), positions_(positions) {
-  cos_.resize(half_ * positions);
-  sin_.resize(half_ * positions);
-  for (int position = 0; position < positions; ++position) {
-    for (size_t i = 0; i < half_; ++i) {
-      double s = 0;
-      double c = 0;
-      sin_cos_double(position * frequencies[i], &s, &c);
-      cos_[offset(position) + i] = static_cast<float>(c * amplitude);
-      sin_[offset(position) + i] = static_cast<float>(s * amplitude);
-    }
+void rope_angles(std::span<const double> frequencies, int position, float* cos, float* sin) {
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    double s = 0;
+    double c = 0;
+    sin_cos_double(position * frequencies[i], &s, &c);
+    cos[i] = static_cast<float>(c);
+    sin[i] = static_cast<float>(s);
   }
 }
 

@@ -7,24 +7,11 @@
 
 namespace paceline {
 
-// cos and sin of position * frequency, rounded to float32; [position][head_dim / 2].
-class RopeTable {
- public:
-  // frequencies: one a pair, in radians a position.
-  RopeTable(std::span<const double> frequencies, int positions, double amplitude = 1.0);
-
-  const float* cos(int position) const { return cos_.data() + offset(position); }
-  const float* sin(int position) const { return sin_.data() + offset(position); }
-  int positions() const { return positions_; }
-
- private:
-  size_t offset(int position) const { return static_cast<size_t>(position) * half_; }
-
-  size_t half_;
-  int positions_;
-  std::vector<float> cos_;
-  std::vector<float> sin_;
-};
+// cos and sin of position * frequency for each pair, rounded to float32: what a row at this
+// position is rotated by. Made for each pass anew, about 0.1 us a pair; a table of all positions
+// would grow with what a file claims as its context.
+//   frequencies: radians a position, below 2^31 / position     cos, sin: frequencies.size() values
+void rope_angles(std::span<const double> frequencies, int position, float* cos, float* sin);
 
 // theta^(-2i / head_dim) for i < head_dim / 2.
 std::vector<double> rope_frequencies(double theta, int head_dim);

@@ -264,12 +264,18 @@ Result<DenseConfig> read_dense_config(const Checkpoint& checkpoint, const std::s
     for (const auto& [value, name] : {std::pair{c.dim, "width"},
                                       {c.hidden_dim, "feed-forward width"},
                                       {c.n_layers, "layer count"},
+                                      {c.vocab_size, "vocabulary"},
                                       {c.context_length, "context length"},
                                       {c.n_heads, "head count"},
                                       {c.head_dim, "head width"}})
       if (value > kMost) in.fail(fmt::format("a {} of {} is beyond any known model", name, value));
     if (static_cast<int64_t>(c.n_heads) * c.head_dim > kMost)
       in.fail("heads times head width is beyond any known model");
+    // What is told of each layer below grows with their number, so a claim must not be believed.
+    const auto n_tensors = static_cast<int64_t>(checkpoint.tensors().size());
+    if (c.n_layers > n_tensors)
+      in.fail(fmt::format("{} layers are claimed where the file has {} tensors", c.n_layers,
+                          n_tensors));
   }
   if (in.error()) return *in.error();
   return c;

@@ -37,6 +37,7 @@ struct LlamaWorkspace final : Workspace {
   HugeBuffer memory;
   Activations prepared;
   float *h, *x, *q, *k, *v, *attended, *gate, *up, *hidden, *logits, *attend_scratch;
+  float *cos, *sin;  // (rows, head_dim / 2): the rotation of each row
 };
 
 class Llama final : public Model {
@@ -60,12 +61,16 @@ class Llama final : public Model {
   void ask_for_weights(WeightLoader& weights, bool gguf);
   void layer(int index, const Block& block, KvCache& cache, LlamaWorkspace& s) const;
   void attention(int index, const Block& block, KvCache& cache, LlamaWorkspace& s) const;
+  // Where a row's cosines or sines stand.
+  float* rotation(float* all, int row) const {
+    return all + static_cast<int64_t>(row) * (config_.head_dim / 2);
+  }
 
   DenseConfig config_;
   std::unique_ptr<ThreadPool> pool_;
   Kernels kernels_;
   ModelInfo info_;
-  std::unique_ptr<RopeTable> rope_;
+  std::vector<double> frequencies_;   // radians a position, (head_dim / 2)
   std::vector<float> rope_divisors_;  // a GGUF file's own form of the llama3 scaling
 
   HugeBuffer memory_;
@@ -98,12 +103,12 @@ void Llama::attention(int index, const Block& block, KvCache& cache, LlamaWorksp
   project(x, {product(w.q, q, w.q_bias), product(w.k, k, w.k_bias), product(w.v, v, w.v_bias)},
           s.prepared, kernels_);
   for (int row = 0; row < rows; ++row) {
-    const int pos = block.positions()[row];
-    table.rope(q.row(row).data(), config_.n_heads, config_.head_dim, rope_->cos(pos),
-               rope_->sin(pos));
-    table.rope(k.row(row).data(), config_.n_kv_heads, config_.head_dim, rope_->cos(pos),
-               rope_->sin(pos));
-    cache.append(index, pos, k.row(row).data(), v.row(row).data(), table);  // provisional
+    const float* cos = rotation(s.cos, row);
+    const float* sin = rotation(s.sin, row);
+    table.rope(q.row(row).data(), config_.n_heads, config_.head_dim, cos, sin);
+    table.rope(k.row(row).data(), config_.n_kv_heads, config_.head_dim, cos, sin);
+    cache.append(index, block.positions()[row], k.row(row).data(), v.row(row).data(),
+                 table);  // provisional
   }
   AttendArgs args{.q = q.data,
                   .out = attended.data,
@@ -145,6 +150,7 @@ TrunkOut Llama::forward(const Block& block, SequenceState& state, LogitRows rows
     const TokenId token = block.tokens()[row];
     check(token >= 0 && token < config_.vocab_size, "token ids lie inside the vocabulary");
     unpack_row(embedding_, token, h.row(row));
+    rope_angles(frequencies_, block.positions()[row], rotation(s.cos, row), rotation(s.sin, row));
   }
   for (int index = 0; index < config_.n_layers; ++index) layer(index, block, cache, s);
   rms_norm(h, final_norm_.data(), config_.norm_eps, hidden, kernels_);
@@ -184,7 +190,7 @@ Result<std::unique_ptr<Workspace>> Llama::make_workspace(int max_rows, int max_l
     float** where;
     size_t floats;
   };
-  const std::array<Part, 11> parts = {{
+  const std::array<Part, 13> parts = {{
       {&s->h, n * config_.dim},
       {&s->x, n * config_.dim},
       {&s->q, n * q_dim},
@@ -196,6 +202,8 @@ Result<std::unique_ptr<Workspace>> Llama::make_workspace(int max_rows, int max_l
       {&s->hidden, n * config_.dim},
       {&s->logits, static_cast<size_t>(max_logit_rows) * config_.vocab_size},
       {&s->attend_scratch, s->attend_scratch_per_thread * pool_->size()},
+      {&s->cos, n * config_.head_dim / 2},
+      {&s->sin, n * config_.head_dim / 2},
   }};
   constexpr size_t kAlign = 32;  // floats: two cache lines, so that no two parts share one
   size_t total = 0;
@@ -281,13 +289,21 @@ Result<int> vocabulary_rows(const Checkpoint& checkpoint) {
   return static_cast<int>(embedding->shape[0]);
 }
 
-// Turns of each pair a position, with whatever scaling the checkpoint asks for.
-std::vector<double> scaled_frequencies(const DenseConfig& c, std::span<const float> divisors) {
+// Radians of each pair a position, with whatever scaling the checkpoint asks for.
+Result<std::vector<double>> scaled_frequencies(const DenseConfig& c,
+                                               std::span<const float> divisors,
+                                               const Checkpoint& checkpoint) {
   std::vector<double> frequencies = rope_frequencies(c.rope_theta, c.head_dim);
   if (c.rope_llama3) scale_llama3(frequencies, *c.rope_llama3);
   for (double& frequency : frequencies)
     if (c.rope_linear) frequency /= *c.rope_linear;
   for (size_t i = 0; i < divisors.size(); ++i) frequencies[i] /= static_cast<double>(divisors[i]);
+  for (const double frequency : frequencies)
+    if (!(frequency >= 0 && frequency * c.context_length < 0x1p31))
+      return Error{ErrorCode::BadFormat,
+                   fmt::format("{}: rotary theta, scaling and divisors give a frequency of {} "
+                               "radians a position, which no known model has",
+                               checkpoint.path().string(), frequency)};
   return frequencies;
 }
 
@@ -311,13 +327,9 @@ Result<std::unique_ptr<Model>> Llama::load(const Checkpoint& checkpoint,
   if (!memory) return memory.error();
   model->memory_ = std::move(*memory);
   if (model->output_.data == nullptr) model->output_ = model->embedding_;
-  for (const float divisor : model->rope_divisors_)
-    if (!(divisor > 0))
-      return Error{
-          ErrorCode::BadFormat,
-          checkpoint.path().string() + ": rope_freqs.weight holds a value that is not above 0"};
-  model->rope_ = std::make_unique<RopeTable>(
-      scaled_frequencies(model->config_, model->rope_divisors_), model->config_.context_length);
+  auto frequencies = scaled_frequencies(model->config_, model->rope_divisors_, checkpoint);
+  if (!frequencies) return frequencies.error();
+  model->frequencies_ = std::move(*frequencies);
 
   const DenseConfig& c = model->config_;
   model->info_ = {.family = "llama",

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "base/mapped_file.h"
 #include "io/safetensors_reader.h"
+#include "kernels/choose.h"
 #include "models/kv_cache.h"
 
 namespace paceline {
@@ -109,6 +112,44 @@ TEST_P(LlamaGolden, ChunksAndThreadsChangeNothing) {
       for (const int chunk : {1, 5, 16, 64, 200})
         EXPECT_TRUE(same_bytes(logits_of(*model, golden.ids, chunk, CacheType::F16), expected))
             << threads << " threads, chunks of " << chunk;
+    }
+  }
+}
+
+// Forces an instruction set for the models loaded while it lives.
+class ForcedIsa {
+ public:
+  explicit ForcedIsa(const char* isa) {
+    if (const char* set = std::getenv("PACELINE_ISA")) before_ = set;
+    setenv("PACELINE_ISA", isa, 1);
+  }
+  ~ForcedIsa() {
+    if (before_)
+      setenv("PACELINE_ISA", before_->c_str(), 1);
+    else
+      unsetenv("PACELINE_ISA");
+  }
+  ForcedIsa(const ForcedIsa&) = delete;
+  ForcedIsa& operator=(const ForcedIsa&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST_P(LlamaGolden, EveryInstructionSetGivesTheSameBytesWithEveryCache) {
+  const fs::path folder = kGoldens / GetParam();
+  const Golden golden = read_golden(folder);
+  for (const auto cache : {CacheType::F16, CacheType::BF16, CacheType::F32}) {
+    std::vector<float> expected;
+    for (const KernelTable* table : kernel_tables()) {
+      const ForcedIsa forced(table->variant);
+      const auto model = load(folder, {.threads = 2});
+      ASSERT_NE(model, nullptr);
+      ASSERT_EQ(model->info().isa, table->variant);
+      if (expected.empty()) expected = logits_of(*model, golden.ids, 1, cache);
+      for (const int chunk : {1, 9, 64})
+        EXPECT_TRUE(same_bytes(logits_of(*model, golden.ids, chunk, cache), expected))
+            << table->variant << ", chunks of " << chunk;
     }
   }
 }

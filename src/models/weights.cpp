@@ -7,11 +7,13 @@
 #include "base/types.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "io/shown.h"
 
 namespace paceline {
 namespace {
 
 constexpr size_t kAlignment = 64;
+constexpr size_t kNamesInAnError = 20;
 
 WeightType packed_type(DType type, WeightsType wanted) {
   if (wanted == WeightsType::F32) return WeightType::F32;
@@ -141,10 +143,12 @@ Result<HugeBuffer> WeightLoader::load(
   const std::string place = checkpoint_.path().string();
   if (!missing_.empty())
     return Error{ErrorCode::BadFormat,
-                 fmt::format("{}: tensors are missing: {}", place, fmt::join(missing_, ", "))};
+                 fmt::format("{}: {} tensors are missing: {}", place, missing_.size(),
+                             listed(missing_, kNamesInAnError))};
   if (!misshapen_.empty())
-    return Error{ErrorCode::BadFormat, fmt::format("{}: tensors have other shapes: {}", place,
-                                                   fmt::join(misshapen_, "; "))};
+    return Error{ErrorCode::BadFormat,
+                 fmt::format("{}: {} tensors have other shapes: {}", place, misshapen_.size(),
+                             listed(misshapen_, kNamesInAnError))};
   std::sort(used_.begin(), used_.end());
   const auto is_used = [&](std::string_view name) {
     return std::binary_search(used_.begin(), used_.end(), name);
