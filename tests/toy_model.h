@@ -58,7 +58,6 @@ class ToyState : public SequenceState {
     }
     for (const int row : path) tokens_.push_back(open_tokens_[row]);
   }
-  void forget(int length) override { tokens_.resize(length); }
 
   // The token `back` places above row `row`, 0 being its own; -1 above the start.
   TokenId above(int row, int back) const {

@@ -166,14 +166,7 @@ Result<std::vector<TokenId>> Engine::encode_chat(std::span<const ChatMessage> me
     return Error{ErrorCode::BadUsage,
                  "the model has no chat template; give the prompt as plain text instead"};
   }
-  auto ids = chat_template()->encode(messages, /*add_generation_prompt=*/true, *tokenizer());
-  if (!ids) return ids.error();
-  // Exactly one BOS, whether template or tokenizer is the one that asks for it.
-  const auto bos = tokenizer()->bos();
-  if (tokenizer()->adds_bos() && bos && (ids->empty() || ids->front() != *bos)) {
-    ids->insert(ids->begin(), *bos);
-  }
-  return ids;
+  return chat_template()->encode(messages, /*add_generation_prompt=*/true, *tokenizer());
 }
 
 Result<std::vector<TokenId>> Engine::encode_text(std::string_view text) const {

@@ -40,12 +40,4 @@ void SequenceState::commit(int n_rows) {
   commit(std::span<const int>(chain_path_).first(n_rows));
 }
 
-void SequenceState::truncate(int length) {
-  check(length >= 0 && length <= length_, "a cache is cut back to a committed position");
-  open_rows_ = 0;
-  if (length == length_) return;
-  forget(length);
-  length_ = length;
-}
-
 }  // namespace paceline

@@ -52,9 +52,6 @@ class SequenceState {
   // The same for the first n rows of a chain.
   void commit(int n_rows);
 
-  // Forgets committed positions from `length` on.
-  void truncate(int length);
-
  protected:
   explicit SequenceState(int capacity) : capacity_(capacity) {}
 
@@ -64,7 +61,6 @@ class SequenceState {
   // Families whose rows do not simply stay where they were written (windows, recurrent state, the
   // branches of a tree) put them in their place here; a chain in a flat cache has nothing to do.
   virtual void keep(std::span<const int> path) { (void)path; }
-  virtual void forget(int length) { (void)length; }
 
  private:
   int length_ = 0;
