@@ -10,6 +10,7 @@
 
 #include "engine/engine.h"
 #include "kernels/argmax.h"
+#include "kernels/choose.h"
 #include "kernels/softmax.h"
 
 namespace paceline {
@@ -196,6 +197,35 @@ TEST(RealModel, SpeculativeTextIsThePlainText) {
       }
     }
   }
+}
+
+// 32 tokens of each prompt, plain and with drafts, on every instruction set of this machine.
+TEST(RealModel, EveryInstructionSetWritesTheSameText) {
+  const char* forced = std::getenv("PACELINE_ISA");
+  const std::string before = forced == nullptr ? "" : forced;
+  std::vector<std::vector<TokenId>> expected;
+  for (const KernelTable* table : kernel_tables()) {
+    setenv("PACELINE_ISA", table->variant, 1);
+    const Engine engine = open({});
+    ASSERT_EQ(engine.model().info().isa, table->variant);
+    const auto prompts = parity_prompts(engine);
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      Request request{.prompt = prompts[i], .max_tokens = 32, .ignore_eos = true, .depth = 0};
+      const auto plain = generate(engine, request);
+      if (expected.size() == i) expected.push_back(plain);
+      EXPECT_EQ(plain, expected[i]) << table->variant << ", prompt " << i;
+      request.depth = 4;
+      request.drafter = DrafterKind::Scripted;
+      request.script = expected[i];
+      for (size_t t = 5; t < request.script.size(); t += 7) request.script[t] = 0;
+      EXPECT_EQ(generate(engine, request), expected[i])
+          << table->variant << ", drafts, prompt " << i;
+    }
+  }
+  if (forced == nullptr)
+    unsetenv("PACELINE_ISA");
+  else
+    setenv("PACELINE_ISA", before.c_str(), 1);
 }
 
 // The negative control on the same file: kernels that break the row rule are found out.
