@@ -127,6 +127,7 @@ class Generate(cli.CliTest):
         self.assertEqual(arm["drafter"], "scripted")
         # 1 token from the prefill and 12 from rounds of 4
         self.assertEqual(arm["rounds"], 3)
+        self.assertEqual(arm["proposed"], 9)
         self.assertEqual(arm["drafted_by_depth"], [3, 3, 3])
         self.assertEqual(arm["accepted_by_depth"], [3, 3, 3])
         self.assertEqual(arm["accepted_by_source"]["scripted"], 9)

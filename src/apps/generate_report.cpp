@@ -70,6 +70,7 @@ Json arm_json(const ArmResult& arm) {
               {"tokens_per_second", stats.tokens_per_second()},
               {"rounds", stats.rounds},
               {"tokens_per_round", stats.tokens_per_round()},
+              {"proposed", stats.proposed},
               {"drafted_by_depth", stats.drafted_by_depth},
               {"accepted_by_depth", stats.accepted_by_depth},
               {"accepted_by_source", std::move(by_source)},
