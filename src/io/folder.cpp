@@ -34,7 +34,8 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// The whole file; empty when there is none.
+// The whole file; empty when there is none, so a file of no bytes (a download cut short) is
+// refused.
 Result<std::string> read_text(const fs::path& path, uint64_t limit) {
   if (!is_there(path)) return std::string();
   if (!is_file(path)) {
@@ -44,6 +45,11 @@ Result<std::string> read_text(const fs::path& path, uint64_t limit) {
   const uint64_t size = fs::file_size(path, failure);
   if (failure) {
     return Error{ErrorCode::Io, fmt::format("{}: {}", shown_path(path), failure.message())};
+  }
+  if (size == 0) {
+    return Error{ErrorCode::BadFormat, fmt::format("{}: the file is empty; remove it or fetch it "
+                                                   "again",
+                                                   shown_path(path))};
   }
   if (size > limit) {
     return Error{ErrorCode::TooLarge, fmt::format("{}: the file has {} bytes, the limit is {}",

@@ -286,6 +286,16 @@ TEST(Folder, RefusesBadIndexes) {
   expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, {kIndex, "not a regular file"});
 }
 
+TEST(Folder, RefusesTextsOfNoBytes) {
+  for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
+                           "tokenizer_config.json", "chat_template.jinja"}) {
+    const TemporaryFolder folder;
+    folder.write("model.safetensors", shard({"w"}));
+    folder.write(name, "");
+    expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, {name, "empty"});
+  }
+}
+
 TEST(Folder, KeepsTextsWithinTheirLimits) {
   const TemporaryFolder folder;
   folder.write("model.safetensors", shard({"w"}));
