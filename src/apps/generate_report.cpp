@@ -7,13 +7,14 @@
 #include <cmath>
 #include <cstdio>
 
+#include "apps/say.h"
 #include "apps/spec_flags.h"
 
 namespace paceline::apps {
 namespace {
 
-bool same_bits(float a, float b) {
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+bool same_bits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
 
 bool same_logprob(const TokenLogprob& a, const TokenLogprob& b) {
@@ -139,31 +140,31 @@ Json results_json(const std::vector<PromptResult>& results) {
 
 void print_summary(const std::vector<PromptResult>& results, const std::vector<int>& depths) {
   std::vector<ArmTotal> totals(depths.size());
+  int compared = 0;
   int different = 0;
   for (const PromptResult& result : results) {
     for (size_t i = 0; i < result.arms.size(); ++i) totals[i].add(result.arms[i]);
+    if (result.arms.size() > 1) ++compared;
     if (!result.identical()) ++different;
   }
   for (size_t i = 0; i < depths.size(); ++i) {
     const ArmTotal& total = totals[i];
     if (total.tokens == 0) continue;
-    fmt::print(stderr, "depth {:<5}{:<9}{:6} tokens {:8.1f} tokens/s", depth_name(depths[i]),
-               total.drafter, total.tokens, total.tokens_per_second());
+    say(stderr, "depth {:<5}{:<9}{:6} tokens {:8.1f} tokens/s", depth_name(depths[i]),
+        total.drafter, total.tokens, total.tokens_per_second());
     if (total.rounds > 0) {
-      fmt::print(stderr, "  {:.2f} tokens/round",
-                 static_cast<double>(total.round_tokens) / static_cast<double>(total.rounds));
+      say(stderr, "  {:.2f} tokens/round",
+          static_cast<double>(total.round_tokens) / static_cast<double>(total.rounds));
     }
     if (i > 0 && totals[0].tokens_per_second() > 0) {
-      fmt::print(stderr, "  {:.2f}x", total.tokens_per_second() / totals[0].tokens_per_second());
+      say(stderr, "  {:.2f}x", total.tokens_per_second() / totals[0].tokens_per_second());
     }
-    if (!total.accepted.empty()) fmt::print(stderr, "  accepted by depth{}", acceptance(total));
-    fmt::print(stderr, "\n");
+    if (!total.accepted.empty()) say(stderr, "  accepted by depth{}", acceptance(total));
+    say(stderr, "\n");
   }
-  if (depths.size() > 1) {
-    fmt::print(stderr, "identical: {}\n",
-               different == 0
-                   ? "yes"
-                   : fmt::format("no, {} of {} prompts differ", different, results.size()));
+  if (compared > 0) {
+    say(stderr, "identical: {}\n",
+        different == 0 ? "yes" : fmt::format("no, {} of {} prompts differ", different, compared));
   }
 }
 

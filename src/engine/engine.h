@@ -56,10 +56,11 @@ struct Request {
 enum class FinishReason { None, Stop, Length, Interrupted };
 const char* to_string(FinishReason reason);
 
+// In double, so that two logprobs are equal only where their logits are.
 struct TokenLogprob {
   TokenId id = 0;
-  float logprob = 0;                           // natural logarithm, of raw logits
-  std::vector<std::pair<TokenId, float>> top;  // descending, ties by id
+  double logprob = 0;                           // natural logarithm, of raw logits
+  std::vector<std::pair<TokenId, double>> top;  // descending, ties by id
 };
 
 // Text that has become certain: whole UTF-8 characters, and no part of a stop string.

@@ -156,7 +156,7 @@ TEST(Engine, LogprobsAreThoseOfTheSoftmax) {
   Request asked{.prompt = {1}, .max_tokens = 10, .depth = 0, .logprobs = 4};
   for (const TokenLogprob& one : answer(engine, asked).logprobs) {
     double sum = 0;
-    for (const auto& [id, logprob] : one.top) sum += std::exp(static_cast<double>(logprob));
+    for (const auto& [id, logprob] : one.top) sum += std::exp(logprob);
     EXPECT_EQ(one.top.size(), 4u);
     EXPECT_NEAR(sum, 1, 1e-5);
   }

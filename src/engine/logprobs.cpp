@@ -7,7 +7,7 @@
 namespace paceline {
 
 TokenLogprob log_probabilities(std::span<const float> logits, TokenId id, int n_top) {
-  const float log_sum = log_sum_exp(logits);
+  const double log_sum = log_sum_exp(logits);
   TokenLogprob result{.id = id, .logprob = logits[id] - log_sum, .top = {}};
   if (n_top == 0) return result;
 
