@@ -1,7 +1,9 @@
 """Help, version, and what is refused before anything is done."""
 
+import json
 import os
 import shutil
+import subprocess
 
 import cli_support as cli
 
@@ -131,6 +133,8 @@ class BadInput(cli.CliTest):
         self.assert_refused(*args, cli.FOLDER)
         self.assert_refused(*args, cli.path("no/such/folder.json"))
         self.assert_refused(*args, "")
+        if os.path.isdir("/proc/self"):  # writable by its mode, and yet it takes no files
+            self.assert_refused(*args, "/proc/report.json", says="/proc/report.json")
 
     def test_synth(self):
         good = {"--family": "llama", "--size": "tiny", "--type": "f32",
@@ -154,6 +158,34 @@ class BadInput(cli.CliTest):
                               "--ignore-eos")
         self.assertEqual(len(report["results"][0]["arms"][0]["token_ids"]), 3)
         self.assertIsNone(cli.run_json("inspect", folder)["tokenizer"])
+
+
+class Streams(cli.CliTest):
+    """Nobody has to read what the program says; its exit status holds all the same."""
+
+    def status(self, redirections, *args):
+        command = ["sh", "-c", f'exec "$0" "$@" {redirections}', cli.BINARY, *args]
+        return subprocess.run(command, capture_output=True, timeout=300, check=False)
+
+    def test_closed(self):
+        target = cli.path("closed.json")
+        args = ("generate", cli.model(), "--prompt-ids", "1", "--max-tokens", "4", "--ignore-eos")
+        self.assertEqual(self.status("2>&-", *args).returncode, 0)
+        self.assertEqual(self.status("2>&-", "generate", "--nonsense").returncode, 2)
+        self.status("<&- >&- 2>&-", *args, "--json", target)
+        with open(target, encoding="utf-8") as file:  # no text got into it
+            self.assertEqual(len(json.load(file)["results"][0]["arms"][0]["token_ids"]), 4)
+        self.assertEqual(self.status(">&-", *args, "--json", "-").returncode, 2)
+        self.assertEqual(self.status("<&-", "generate", cli.model(), "--prompts", "-").returncode, 2)
+
+    def test_full(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full here")
+        told = self.status(">/dev/full", "tokenize", cli.model(), "--text", "a")
+        self.assertEqual(told.returncode, 2)
+        self.assertEqual(told.stderr, b"paceline: standard output cannot be written\n")
+        self.assertEqual(self.status("2>/dev/full", "generate", cli.model(), "--prompt-ids", "1",
+                                     "--max-tokens", "4").returncode, 0)
 
 
 if __name__ == "__main__":

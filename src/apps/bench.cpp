@@ -136,7 +136,15 @@ int bench(Args args) {
   options.stop = interrupted;
   const auto result = measure::run_bench(*engine, requests, options);
   progress.clear();
-  if (!result) return fail("bench", result.error());
+  if (!result) {
+    if (result.error().code == ErrorCode::Interrupted) {
+      report["interrupted"] = true;
+      report["complete"] = false;
+      report["arms"] = Json::array();
+      if (auto written = given.json.write(report); !written) return fail("bench", written.error());
+    }
+    return fail("bench", result.error());
+  }
 
   report["prompts"] = prompts->size();
   report["repeats"] = given.repeats;

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "apps/say.h"
 #include "apps/spec_flags.h"
 
 namespace paceline::apps {
@@ -78,16 +79,16 @@ bool is_noisy(const BenchResult& result, const Json& report) {
 }
 
 void print_arm(const ArmSummary& arm) {
-  fmt::print("{:<6}{:<9}{:>8}{:>9.2f}{:>11.1f}{:>9.2f}x  [{:.2f}, {:.2f}] {:>11.1f}",
-             depth_name(arm.depth), arm.drafter, arm.tokens, tokens_per_round(arm),
-             arm.tokens_per_second, arm.speedup, arm.speedup_interval.low,
-             arm.speedup_interval.high, arm.predicted_tokens_per_second);
+  say("{:<6}{:<9}{:>8}{:>9.2f}{:>11.1f}{:>9.2f}x  [{:.2f}, {:.2f}] {:>11.1f}",
+      depth_name(arm.depth), arm.drafter, arm.tokens, tokens_per_round(arm), arm.tokens_per_second,
+      arm.speedup, arm.speedup_interval.low, arm.speedup_interval.high,
+      arm.predicted_tokens_per_second);
   constexpr size_t kShown = 6;
   const size_t n = std::min(arm.accepted_by_depth.size(), kShown);
   for (size_t d = 0; d < n; ++d) {
-    fmt::print("{}{:.2f}", d == 0 ? "   " : " ", ratio(arm.accepted_by_depth[d], arm.rounds));
+    say("{}{:.2f}", d == 0 ? "   " : " ", ratio(arm.accepted_by_depth[d], arm.rounds));
   }
-  fmt::print("\n");
+  say("\n");
 }
 
 }  // namespace
@@ -118,39 +119,36 @@ void add_bench_json(const BenchResult& result, Json& report) {
 }
 
 void print_bench_table(const Json& report, const BenchResult& result) {
-  fmt::print("{} threads, {}, {}, pages of {}, load {:.2f}\n", report["threads"].dump(),
-             report["instruction_set"].get<std::string>(), report["cpu"].get<std::string>(),
-             report["page_size"].get<std::string>(), report["machine_load"][0].get<double>());
-  fmt::print(
-      "\ndepth drafter    tokens  /round   tokens/s   speedup  95 % interval   predicted   "
+  say("{} threads, {}, {}, pages of {}, load {:.2f}\n", report["threads"].dump(),
+      report["instruction_set"].get<std::string>(), report["cpu"].get<std::string>(),
+      report["page_size"].get<std::string>(), report["machine_load"][0].get<double>());
+  say("\ndepth drafter    tokens  /round   tokens/s   speedup  95 % interval   predicted   "
       "joint acceptance by depth\n");
   for (const ArmSummary& arm : result.arms) print_arm(arm);
   for (const auto& [category, arms] : result.by_category) {
     if (result.by_category.size() == 1) break;
-    fmt::print("\n{}\n", category.empty() ? "without category" : category);
+    say("\n{}\n", category.empty() ? "without category" : category);
     for (const ArmSummary& arm : arms) print_arm(arm);
   }
-  fmt::print("\nverify multiplier at position {}:", result.passes.position);
+  say("\nverify multiplier at position {}:", result.passes.position);
   for (const auto& [rows, r] : report["verify_multiplier"].items()) {
-    fmt::print(" r({}) {:.2f}", rows, r.get<double>());
+    say(" r({}) {:.2f}", rows, r.get<double>());
   }
-  fmt::print("\ndraft cost {:.4f} of a pass; depth 4 pays from {:.2f} tokens/round on\n",
-             result.draft_cost, measure::break_even_tokens(result.passes, result.draft_cost, 4));
+  say("\ndraft cost {:.4f} of a pass; depth 4 pays from {:.2f} tokens/round on\n",
+      result.draft_cost, measure::break_even_tokens(result.passes, result.draft_cost, 4));
   if (result.limit_rate > 0) {
-    fmt::print("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",
-               result.reached_rate, result.limit_rate,
-               100 * result.reached_rate / result.limit_rate);
+    say("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",
+        result.reached_rate, result.limit_rate, 100 * result.reached_rate / result.limit_rate);
   } else {
-    fmt::print("bandwidth: {:.1f} GB/s reached; no memory left for the bare loop\n",
-               result.reached_rate);
+    say("bandwidth: {:.1f} GB/s reached; no memory left for the bare loop\n", result.reached_rate);
   }
   for (const std::string& id : result.cyclic) {
-    fmt::print("prompt {}: the answer runs into a short cycle; its acceptance says little\n", id);
+    say("prompt {}: the answer runs into a short cycle; its acceptance says little\n", id);
   }
-  for (const std::string& id : result.different) fmt::print("prompt {}: arms differ\n", id);
-  fmt::print("identical: {}{}{}\n", result.identical ? "yes" : "no",
-             report["noisy"].get<bool>() ? "; noisy: repeat on a quiet machine" : "",
-             result.complete ? "" : "; not all prompts were run");
+  for (const std::string& id : result.different) say("prompt {}: arms differ\n", id);
+  say("identical: {}{}{}\n", result.identical ? "yes" : "no",
+      report["noisy"].get<bool>() ? "; noisy: repeat on a quiet machine" : "",
+      result.complete ? "" : "; not all prompts were run");
 }
 
 }  // namespace paceline::apps

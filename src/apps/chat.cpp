@@ -12,6 +12,7 @@
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
+#include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
@@ -27,7 +28,7 @@ enum class Input { Line, End, Interrupted };
 Input read_line(std::string& line) {
   line.clear();
   if (isatty(STDIN_FILENO) == 1 && stdout_is_terminal()) {
-    fmt::print("> ");
+    say("> ");
     std::fflush(stdout);
   }
   for (;;) {
@@ -71,8 +72,8 @@ Result<ArmResult> answer(const ChatFlags& flags, const Engine& engine,
   TextSink sink(!flags.json.is_stdout(), use_color(static_cast<ColorChoice>(flags.color)));
   auto result = run_arm(engine, request, sink);
   if (result && stderr_is_terminal()) {
-    fmt::print(stderr, "{:.1f} tokens/s, {:.2f} tokens/round\n", result->stats.tokens_per_second(),
-               result->stats.tokens_per_round());
+    say(stderr, "{:.1f} tokens/s, {:.2f} tokens/round\n", result->stats.tokens_per_second(),
+        result->stats.tokens_per_round());
   }
   return result;
 }
@@ -102,7 +103,7 @@ Result<Input> converse(const ChatFlags& flags, const Engine& engine,
     } else if (result.error().code == ErrorCode::TooLarge ||
                result.error().code == ErrorCode::BadUsage) {
       messages.pop_back();
-      fmt::print(stderr, "{}; /reset begins anew\n", result.error().message);
+      say(stderr, "{}; /reset begins anew\n", result.error().message);
     } else {
       return result.error();
     }
@@ -149,7 +150,7 @@ int chat(Args args) {
   std::vector<ChatMessage> messages;
   const auto ended = converse(given, *engine, messages);
   if (!ended) return fail("chat", ended.error());
-  if (stdout_is_terminal() && *ended != Input::Line) fmt::print("\n");
+  if (stdout_is_terminal() && *ended != Input::Line) say("\n");
   report["messages"] = messages_json(messages);
   if (auto written = given.json.write(report); !written) return fail("chat", written.error());
   return *ended == Input::Interrupted ? kExitInterrupted : kExitSuccess;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "apps/say.h"
 #include "apps/values.h"
 #include "io/shown.h"
 
@@ -168,7 +169,7 @@ Result<Flags::Outcome> Flags::parse(std::span<const char* const> args) {
   try {
     app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    say("{}", app.help());
     return Outcome::HelpShown;
   } catch (const CLI::ArgumentMismatch& mismatch) {
     const std::string text = mismatch.what();

@@ -12,6 +12,7 @@
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "apps/prompt_flags.h"
+#include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
@@ -53,8 +54,8 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
       request.depth = depth;
       const bool streams = show_text && (result.arms.empty() || on_terminal);
       if (streams && on_terminal && prompts.size() * flags.spec.depths.size() > 1) {
-        fmt::print("{}\n",
-                   dimmed(fmt::format("-- prompt {}, depth {}", prompts[i].id, depth_name(depth))));
+        say("{}\n",
+            dimmed(fmt::format("-- prompt {}, depth {}", prompts[i].id, depth_name(depth))));
       }
       TextSink sink(streams, color);
       auto arm = run_arm(engine, request, sink);
@@ -109,7 +110,7 @@ int generate(Args args) {
   const bool same = std::all_of(results->begin(), results->end(),
                                 [](const PromptResult& result) { return result.identical(); });
   print_summary(*results, given.spec.depths);
-  if (interrupted()) fmt::print(stderr, "interrupted\n");
+  if (interrupted()) say(stderr, "interrupted\n");
   report["interrupted"] = interrupted();
   report["identical"] = same;
   report["results"] = results_json(*results);

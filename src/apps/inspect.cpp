@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
+#include "apps/say.h"
 #include "apps/values.h"
 #include "io/checkpoint.h"
 
@@ -76,7 +77,7 @@ std::string with_separators(int64_t n) {
 
 void print_table(const Json& report, const ModelInfo& info, const Engine& engine) {
   const auto line = [](const char* name, const std::string& value) {
-    fmt::print("{:<16}{}\n", name, value);
+    say("{:<16}{}\n", name, value);
   };
   const Json& tokenizer = report["tokenizer"];
   line("family", info.family);

@@ -29,6 +29,13 @@ bool is_special(const std::string& path) {
   return fs::exists(status) && !fs::is_regular_file(status);
 }
 
+// The file to replace: a link keeps pointing to the file that it pointed to.
+std::string target_of(const std::string& path) {
+  std::error_code ignored;
+  const fs::path resolved = fs::weakly_canonical(path, ignored);
+  return resolved.empty() ? path : resolved.string();
+}
+
 Result<void> write_all(int file, std::string_view text, const std::string& path) {
   while (!text.empty()) {
     const ssize_t n = ::write(file, text.data(), text.size());
@@ -60,7 +67,8 @@ Result<void> JsonFile::check() const {
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
     return io_error(*path_, "cannot write into its folder");
   }
-  return {};
+  const auto trial = OutputFile::create(target_of(*path_));  // gone when it is dropped
+  return trial ? Result<void>() : Result<void>(trial.error());
 }
 
 Result<void> JsonFile::write(const Json& json) const {
@@ -78,11 +86,7 @@ Result<void> JsonFile::write(const Json& json) const {
     return written;
   }
 
-  // A link keeps pointing to the file that it pointed to.
-  std::error_code ignored;
-  const fs::path resolved = fs::weakly_canonical(*path_, ignored);
-  const std::string target = resolved.empty() ? *path_ : resolved.string();
-  auto file = OutputFile::create(target);
+  auto file = OutputFile::create(target_of(*path_));
   if (!file) return file.error();
   auto written = file->write(std::as_bytes(std::span(text)));
   return written ? file->commit() : written;

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "apps/commands.h"
+#include "apps/process.h"
+#include "apps/say.h"
 #include "apps/values.h"
 #include "base/version.h"
 #include "io/shown.h"
@@ -29,24 +31,22 @@ constexpr std::array kCommands = {
 };
 
 void print_help() {
-  fmt::print(
-      "Paceline writes a language model's text faster without changing a byte of it.\n\n"
+  say("Paceline writes a language model's text faster without changing a byte of it.\n\n"
       "Usage: paceline COMMAND MODEL [flags]\n\nCommands:\n");
-  for (const Command& command : kCommands) fmt::print("  {:<10}{}\n", command.name, command.what);
-  fmt::print(
-      "\nMODEL is a folder (config.json and safetensors) or a .gguf file.\n"
+  for (const Command& command : kCommands) say("  {:<10}{}\n", command.name, command.what);
+  say("\nMODEL is a folder (config.json and safetensors) or a .gguf file.\n"
       "paceline COMMAND --help lists a command's flags; paceline --version names the build.\n\n"
       "Example:\n  paceline generate model.gguf --prompt \"Why is the sky blue?\"\n");
 }
 
 int run(Args args) {
   if (args.empty()) {
-    fmt::print(stderr, "paceline: no command given; see paceline --help\n");
+    say(stderr, "paceline: no command given; see paceline --help\n");
     return kExitBadInput;
   }
   const std::string_view name = args[0];
   if (name == "--version") {
-    fmt::print("paceline {} ({})\n", version(), commit());
+    say("paceline {} ({})\n", version(), commit());
     return kExitSuccess;
   }
   if (name == "--help" || name == "-h") {
@@ -56,7 +56,7 @@ int run(Args args) {
   for (const Command& command : kCommands) {
     if (name == command.name) return command.run(args.subspan(1));
   }
-  fmt::print(stderr, "paceline: there is no command {}; see paceline --help\n", quoted_name(name));
+  say(stderr, "paceline: there is no command {}; see paceline --help\n", quoted_name(name));
   return kExitBadInput;
 }
 
@@ -65,5 +65,8 @@ int run(Args args) {
 
 int main(int argc, char** argv) {
   const char* const* arguments = argv;
-  return paceline::apps::run({arguments + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)});
+  paceline::apps::prepare_process();
+  const int status =
+      paceline::apps::run({arguments + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)});
+  return paceline::apps::finish_output(status);
 }

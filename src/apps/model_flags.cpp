@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "apps/say.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
 #include "base/version.h"
@@ -52,7 +53,7 @@ Result<Engine> ModelFlags::open() const {
 
 void print_warnings(const Engine& engine) {
   for (const std::string& warning : engine.warnings()) {
-    fmt::print(stderr, "warning: {}\n", warning);
+    say(stderr, "warning: {}\n", warning);
   }
 }
 

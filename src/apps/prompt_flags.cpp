@@ -175,7 +175,9 @@ Result<std::vector<Prompt>> PromptFlags::encode(const std::vector<PromptSource>&
                                                 const Engine& engine) const {
   const bool with_template = !raw && engine.chat_template() != nullptr;
   if (system && !with_template) {
-    return Error{ErrorCode::Unsupported, "--system needs a chat template, and the model has none"};
+    return Error{ErrorCode::Unsupported,
+                 raw ? "--system goes with the chat template, not with --raw"
+                     : "--system needs a chat template, and the model has none"};
   }
   std::vector<Prompt> prompts;
   for (const PromptSource& source : sources) {

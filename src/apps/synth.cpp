@@ -6,6 +6,7 @@
 #include "apps/commands.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
+#include "apps/say.h"
 #include "apps/synth_files.h"
 #include "apps/synth_shapes.h"
 #include "apps/terminal.h"
@@ -102,7 +103,7 @@ int synth(Args args) {
   int64_t parameters = 0;
   for (const SynthTensor& tensor : synth_tensors(job->shape)) parameters += tensor.elements();
   if (!given.json.is_stdout()) {
-    for (const std::string& file : *files) fmt::print("{}\n", file);
+    for (const std::string& file : *files) say("{}\n", file);
   }
   const Json report{{"command", "synth"},       {"version", version()},
                     {"commit", commit()},       {"family", job->shape.family},

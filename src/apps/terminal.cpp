@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/say.h"
+
 namespace paceline::apps {
 
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
@@ -34,7 +36,7 @@ std::string dimmed(std::string_view text) { return fmt::format("\x1b[2m{}\x1b[0m
 void ProgressLine::show(std::string_view text) {
   if (!stderr_is_terminal() || text == shown_) return;
   shown_ = text;
-  fmt::print(stderr, "\r\x1b[K{}", text);
+  say(stderr, "\r\x1b[K{}", text);
   std::fflush(stderr);
 }
 
@@ -45,7 +47,7 @@ void ProgressLine::show(std::string_view text, double share) {
 void ProgressLine::clear() {
   if (shown_.empty()) return;
   shown_.clear();
-  fmt::print(stderr, "\r\x1b[K");
+  say(stderr, "\r\x1b[K");
   std::fflush(stderr);
 }
 

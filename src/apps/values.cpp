@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "apps/say.h"
 #include "io/shown.h"
 #include "text/utf8.h"
 
@@ -18,7 +19,7 @@ int fail(std::string_view command, const Error& error) {
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  fmt::print(stderr, "paceline {}: {}\n", command, line);
+  say(stderr, "paceline {}: {}\n", command, line);
   return error.code == ErrorCode::Interrupted ? kExitInterrupted : kExitBadInput;
 }
 
