@@ -573,6 +573,16 @@ TEST(Kernels, LogSumExpEqualsItsDefinition) {
       EXPECT_TRUE(same_bits({&got, 1}, {&wanted, 1})) << n << table->variant;
     }
   }
+  // What is no sum of finite values gives NaN, not some number.
+  for (const float bad : {kNan, -kNan, kInf}) {
+    for (const size_t place : {0, 20, 39}) {
+      std::vector<float> x(40, 1.0f);
+      x[place] = bad;
+      EXPECT_TRUE(std::isnan(reference::log_sum_exp(x))) << bad;
+      for (const KernelTable* table : all_tables())
+        EXPECT_TRUE(std::isnan(table->log_sum_exp(x.data(), 40))) << bad << table->variant;
+    }
+  }
 }
 
 TEST(Packed, RowsComeBackAsTheReferencePackagesRoundThem) {

@@ -207,6 +207,7 @@ float log_sum_exp(std::span<const float> x) {
       span.push_back(exp(x[i] - top));
     total = total + sum_in_lanes(span);
   }
+  if (!(total < kInfinity)) return total;
   return static_cast<float>(static_cast<double>(top) + log_double(static_cast<double>(total)));
 }
 

@@ -176,6 +176,7 @@ float log_sum_exp(const float* x, int n) {
     }
     total = total + fold_sum(sum);
   }
+  if (!(total < __builtin_inff())) return total;  // a NaN among the elements; log_of takes none
   return static_cast<float>(static_cast<double>(top) + log_of(static_cast<double>(total)));
 }
 
