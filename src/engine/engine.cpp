@@ -33,10 +33,8 @@ Result<int> choose_context(int asked, const ModelInfo& info, const std::string& 
 // before anything runs.
 Result<void> check_cache_fits(const Model& model, int context, CacheType cache) {
   const auto state = model.make_state(context, cache);
-  if (state) return {};
-  return Error{
-      state.error().code,
-      state.error().message + fmt::format("; ask for less than {} tokens of context", context)};
+  if (!state) return state.error();
+  return {};
 }
 
 Error no_tokenizer(const std::filesystem::path& path) {

@@ -39,7 +39,7 @@ Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacit
   if (const uint64_t free = available_memory(); bytes > free)
     return Error{ErrorCode::TooLarge,
                  fmt::format("a context of {} positions takes {} MiB of cache, {} MiB are free; "
-                             "ask for a smaller --context",
+                             "ask for a smaller context",
                              capacity, bytes >> 20, free >> 20)};
   auto memory = HugeBuffer::allocate(bytes);
   if (!memory) return memory.error();

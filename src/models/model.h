@@ -87,8 +87,8 @@ class Workspace {
   virtual int max_rows() const = 0;
 };
 
-// A trunk. Const after loading, so that several threads may share it, each with states and a
-// workspace of its own.
+// A trunk. Const after loading: what changes is an argument. It computes on a pool of threads of
+// its own, so one pass runs at a time.
 class Model {
  public:
   virtual ~Model() = default;
