@@ -18,6 +18,8 @@ constexpr std::array kShapes = {
     SynthShape{"llama", "tiny", 64, 160, 2, 4, 2, 16, 512, true, 2048, 1e4, 0, 1e-5},
     SynthShape{"llama", "135m", 576, 1536, 30, 9, 3, 64, kSmolVocab, true, 8192, 1e5, 0,
                1e-5},  // SmolLM2-135M
+    SynthShape{"llama", "0.6b", 1024, 3072, 28, 16, 8, 128, kQwenVocab, true, 40960, 1e6, 0,
+               1e-6},  // Qwen3-0.6B without its norms of q and k
     SynthShape{"llama", "1b", 2048, 8192, 16, 32, 8, 64, kLlamaVocab, true, 131072, 5e5, 32,
                1e-5},  // Llama-3.2-1B
     SynthShape{"llama", "3b", 3072, 8192, 28, 24, 8, 128, kLlamaVocab, true, 131072, 5e5, 32,

@@ -18,6 +18,8 @@ int64_t parameters(std::string_view family, std::string_view size) {
 
 TEST(SynthShapes, HaveThePublishedParameterCounts) {
   EXPECT_EQ(parameters("llama", "135m"), 134'515'008);
+  // Qwen3-0.6B less a norm of 128 for q and for k in each of 28 layers.
+  EXPECT_EQ(parameters("llama", "0.6b"), 596'049'920 - 28 * 2 * 128);
   EXPECT_EQ(parameters("llama", "1b"), 1'235'814'400);
   EXPECT_EQ(parameters("llama", "3b"), 3'212'749'824);
   EXPECT_EQ(parameters("llama", "8b"), 8'030'261'248);
@@ -31,7 +33,7 @@ TEST(SynthShapes, NamesAreListedWhenOneIsUnknown) {
   const auto shape = find_synth_shape("llama", "7b");
   ASSERT_FALSE(shape.has_value());
   EXPECT_EQ(shape.error().message,
-            "--size wants one of tiny, 135m, 1b, 3b, 8b for llama, not '7b'");
+            "--size wants one of tiny, 135m, 0.6b, 1b, 3b, 8b for llama, not '7b'");
 }
 
 TEST(SourceRow, UndoesTheInterleavingOfEachHead) {
