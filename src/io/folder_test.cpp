@@ -267,7 +267,8 @@ TEST(Folder, RefusesBadIndexes) {
     folder.write(kIndex, text);
     expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, words);
   };
-  refused("", {kIndex, "JSON"});
+  refused("", {kIndex, "empty"});
+  refused(" ", {kIndex, "JSON"});
   refused("[]", {"not a JSON object"});
   refused("3", {"not a JSON object"});
   refused("{}", {"no weight_map"});
