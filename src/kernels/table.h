@@ -15,7 +15,7 @@ namespace paceline {
 enum class WeightType { F32, BF16, F16, Q8_0, Q4_0, Q4_1 };
 inline constexpr int kTileOutputs = 16;  // outputs side by side in a packed tile
 inline constexpr int kQuantBlock = 32;   // inputs that share a scale
-inline constexpr int kRowGroup = 8;      // activation rows that are interleaved with each other
+inline constexpr int kRowGroup = 16;     // activation rows that are interleaved with each other
 inline constexpr int kSpan = 64;         // positions whose attention is summed together
 inline constexpr int kKeyTile = 16;      // positions side by side in the key cache
 inline constexpr int kMaxQueries = 4;    // queries that one call attends for side by side

@@ -17,7 +17,7 @@ inline constexpr int kQuantRows = 8;
 constexpr int float_tiles(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
 #elif defined(PACELINE_LANES_AVX2)
 inline constexpr int kFloatRows = 6;
-inline constexpr int kQuantRows = 4;
+inline constexpr int kQuantRows = 6;
 constexpr int float_tiles(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 #else  // nothing to keep in registers: as little code as possible
 inline constexpr int kFloatRows = 1;
