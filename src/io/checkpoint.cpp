@@ -103,6 +103,7 @@ Result<std::string> Checkpoint::sha256() const {
   const std::vector<WeightFile>& files = state_->contents.files;
   if (state_->kind == Kind::Gguf) return cached_sha256(files.front());
   std::vector<std::string> lines;  // as sha256sum prints them
+  lines.reserve(files.size());
   for (const WeightFile& file : files)
     lines.push_back(cached_sha256(file) + "  " + file.name + "\n");
   std::ranges::sort(lines);

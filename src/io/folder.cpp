@@ -277,6 +277,7 @@ class FolderReader {
 
   static std::string shown_names(const std::vector<std::string>& names) {
     std::vector<std::string> shown;
+    shown.reserve(names.size());
     for (const std::string& name : names) shown.push_back(quoted_name(name));
     return listed(shown, kNamesInAnError);
   }

@@ -7,7 +7,7 @@
 namespace paceline {
 
 size_t attend_scratch_floats(int positions, int head_dim) {
-  const auto round_up = [](int n) { return static_cast<size_t>((n + 15) / 16 * 16); };
+  const auto round_up = [](int n) { return (static_cast<size_t>(n) + 15) / 16 * 16; };
   return kMaxQueries * (round_up(positions) + round_up(head_dim));
 }
 

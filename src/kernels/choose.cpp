@@ -11,20 +11,20 @@
 namespace paceline {
 
 namespace scalar {
-extern const KernelTable kTable;
+extern const KernelTable table;
 }
 #if defined(__x86_64__)
 namespace avx2_nof16c {
-extern const KernelTable kTable;
+extern const KernelTable table;
 }
 namespace avx2 {
-extern const KernelTable kTable;
+extern const KernelTable table;
 }
 namespace avx512 {
-extern const KernelTable kTable;
+extern const KernelTable table;
 }
 namespace avx512_vnni {
-extern const KernelTable kTable;
+extern const KernelTable table;
 }
 #endif
 
@@ -48,7 +48,7 @@ uint64_t saved_registers() {
 
 Tables find_tables() {
   Tables tables;
-  tables.add(scalar::kTable);
+  tables.add(scalar::table);
   uint32_t a = 0;
   uint32_t b = 0;
   uint32_t c = 0;
@@ -61,19 +61,19 @@ Tables find_tables() {
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return tables;
   const bool avx2 = (b & bit_AVX2) != 0 && fma && (saved & 0x6) == 0x6;
   if (!avx2) return tables;
-  tables.add(avx2_nof16c::kTable);
+  tables.add(avx2_nof16c::table);
   if (!f16c) return tables;
-  tables.add(avx2::kTable);
+  tables.add(avx2::table);
   constexpr uint32_t kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
   if ((b & kAvx512) != kAvx512 || (saved & 0xe6) != 0xe6) return tables;
-  tables.add(avx512::kTable);
-  if ((c & bit_AVX512VNNI) != 0) tables.add(avx512_vnni::kTable);
+  tables.add(avx512::table);
+  if ((c & bit_AVX512VNNI) != 0) tables.add(avx512_vnni::table);
   return tables;
 }
 #else
 Tables find_tables() {
   Tables tables;
-  tables.add(scalar::kTable);
+  tables.add(scalar::table);
   return tables;
 }
 #endif

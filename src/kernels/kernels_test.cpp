@@ -20,10 +20,10 @@ namespace paceline {
 
 // The AVX-512 kernels in portable C (isa/emulate_avx512.h), where this machine can run them.
 namespace avx512_emulated {
-extern const KernelTable kTable;
+extern const KernelTable table;
 }
 namespace avx512_vnni_emulated {
-extern const KernelTable kTable;
+extern const KernelTable table;
 }
 
 namespace {
@@ -37,8 +37,8 @@ std::vector<const KernelTable*> all_tables() {
 #if defined(PACELINE_TEST_EMULATED)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("f16c")) {
-    tables.push_back(&avx512_emulated::kTable);
-    tables.push_back(&avx512_vnni_emulated::kTable);
+    tables.push_back(&avx512_emulated::table);
+    tables.push_back(&avx512_vnni_emulated::table);
   }
 #endif
   return tables;

@@ -71,6 +71,7 @@ inline uint16_t cmplt_epi32_mask(simde__m512i a, simde__m512i b) {
 }  // namespace
 }  // namespace paceline::emulate
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the intrinsics' own names.
 #define _mm512_cvtph_ps(a) ::paceline::emulate::cvtph_ps(a)
 #define _mm512_cvtps_ph(a, rounding) ::paceline::emulate::cvtps_ph(a)
 #define _mm512_cvtepu16_epi32(a) ::paceline::emulate::cvtepu16_epi32(a)
@@ -80,3 +81,4 @@ inline uint16_t cmplt_epi32_mask(simde__m512i a, simde__m512i b) {
 // The packaged alias takes the wrong number of arguments.
 #undef _mm512_madd_epi16
 #define _mm512_madd_epi16(a, b) simde_mm512_madd_epi16(a, b)
+// NOLINTEND(bugprone-reserved-identifier)

@@ -6,8 +6,8 @@
 
 namespace paceline::PACELINE_ISA {
 
-extern const KernelTable kTable;
-const KernelTable kTable = {
+extern const KernelTable table;
+const KernelTable table = {
     .isa = PACELINE_ISA_FAMILY,
     .variant = PACELINE_ISA_VARIANT,
     .matmul = {matmul_float<WeightsF32>, matmul_float<WeightsBF16>, matmul_float<WeightsF16>,
