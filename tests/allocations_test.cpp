@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 
 #include "tests/toy_engine.h"
@@ -73,6 +74,31 @@ TEST(Allocations, NoneInAnyRound) {
       int64_t rounds = 0;
       EXPECT_EQ(allocations_in_rounds(engine, request, &rounds), 0) << "depth " << depth;
       EXPECT_GT(rounds, 20);
+    }
+  }
+}
+
+// The same with a real trunk: products, attention, caches and threads included.
+TEST(Allocations, NoneInARealTrunksRounds) {
+  const auto golden = std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/golden/llama";
+  for (const char* checkpoint : {"gguf_quant/model.gguf", "f16"}) {
+    const auto engine = Engine::open(golden / checkpoint, {.threads = 2});
+    ASSERT_TRUE(engine) << engine.error().message;
+    Request request{.prompt = {3, 1, 4, 1, 5}, .max_tokens = 120, .ignore_eos = true};
+    const Answer plain = plain_answer(*engine, request);
+    ASSERT_EQ(plain.tokens.size(), 120u);
+    engine->costs();
+    for (const int depth : {0, 4, 16, kAutoDepth}) {
+      for (const auto kind : {DrafterKind::Lookup, DrafterKind::Scripted}) {
+        request.depth = depth;
+        request.drafter = kind;
+        request.script = plain.tokens;
+        for (size_t i = 0; i < request.script.size(); i += 5) request.script[i] = 9;
+        int64_t rounds = 0;
+        EXPECT_EQ(allocations_in_rounds(*engine, request, &rounds), 0)
+            << checkpoint << ", depth " << depth;
+        EXPECT_GT(rounds, 5);
+      }
     }
   }
 }
