@@ -6,8 +6,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <thread>
 
 #include "base/mapped_file.h"
@@ -124,6 +127,19 @@ TEST(Memory, AbsurdSizesAreRefused) {
 TEST(MappedFile, RefusesWhatIsNoFile) {
   EXPECT_EQ(MappedFile::open("/nonexistent/file").error().code, ErrorCode::NotFound);
   EXPECT_EQ(MappedFile::open("/").error().code, ErrorCode::Io);
+}
+
+TEST(MappedFile, ReleasedPagesComeBackTheSame) {
+  const auto path = std::filesystem::temp_directory_path() / "paceline_released_pages";
+  std::ofstream(path, std::ios::binary) << std::string(5 * 4096 + 17, 'w');
+  const auto file = MappedFile::open(path);
+  ASSERT_TRUE(file);
+  const auto bytes = file->bytes();
+  ASSERT_EQ(bytes[3 * 4096], std::byte{'w'});
+  release_pages(bytes.subspan(100, 3 * 4096));  // two whole pages lie inside
+  release_pages(bytes.subspan(4096, 10));       // none does
+  for (const std::byte byte : bytes) ASSERT_EQ(byte, std::byte{'w'});
+  std::filesystem::remove(path);
 }
 
 TEST(Sha256, KnownDigests) {  // FIPS 180-4 examples

@@ -25,4 +25,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+// The pages of a mapped file that lie inside `bytes` leave this process's memory; the file's cache
+// keeps them. Reading them again is allowed, and brings them back.
+void release_pages(std::span<const std::byte> bytes);
+
 }  // namespace paceline

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "base/mapped_file.h"
 #include "base/types.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -170,6 +171,7 @@ Result<HugeBuffer> WeightLoader::load(
   for (const Job& job : jobs_) {
     if (progress) progress("loading", static_cast<double>(done) / static_cast<double>(bytes_));
     pack(job, memory->data(), pool);
+    release_pages(job.tensor->data);  // so that weights do not stand in memory twice
     done += job.to->bytes();
   }
   if (progress) progress("loading", 1.0);
