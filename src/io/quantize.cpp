@@ -79,6 +79,8 @@ void q4_1_block(Values x, std::byte* out) {
   const float inverse_d = std::isfinite(d) ? inverse(d, x) : 0.0f;
   std::array<int, kBlock> codes = {};
   for (size_t i = 0; i < kBlock; ++i) {
+    // As the reference package rounds, to the bit: the values are not negative.
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
     codes[i] = std::min(static_cast<int>(finite_or_zero(x[i] - low) * inverse_d + 0.5f), 15);
   }
   store(to_f16(d), out);
