@@ -50,8 +50,8 @@ struct ToyRunOptions {
 };
 
 inline ToyRun toy_run(const Model& model, Drafter& drafter, const ToyRunOptions& options = {}) {
-  static const GreedyRule kGreedy(plain_argmax);
-  const AcceptRule& rule = options.rule != nullptr ? *options.rule : kGreedy;
+  static const GreedyRule greedy_rule(plain_argmax);
+  const AcceptRule& rule = options.rule != nullptr ? *options.rule : greedy_rule;
   const int n_prompt = static_cast<int>(options.prompt.size());
   auto seq = make_sequence(model, n_prompt, options.budget, options.depth, CacheType::F32);
   check(seq.has_value(), "a toy's sequence fits into memory");

@@ -117,6 +117,7 @@ Result<CostModel> measure_costs(const Model& model, int context, CacheType cache
     }
   }
   std::vector<double> seconds;
+  seconds.reserve(samples.size());
   for (auto& values : samples) seconds.push_back(std::max(1e-9, median(values)));
   CostModel costs = interpolate(widths, seconds);
   costs.draft = draft_seconds() / seconds[0];

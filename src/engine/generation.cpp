@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-const GreedyRule kGreedy(argmax);
+const GreedyRule greedy_rule(argmax);
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -63,7 +63,7 @@ Result<void> Generation::State::step() {
 
 Result<void> Generation::State::prefill() {
   const auto start = std::chrono::steady_clock::now();
-  const auto goes_on = run_prefill(seq, request.prompt, *drafter, kGreedy, *this);
+  const auto goes_on = run_prefill(seq, request.prompt, *drafter, greedy_rule, *this);
   stats.prefill_seconds = seconds_since(start);
   prefilled = true;
   if (!goes_on) return goes_on.error();
@@ -72,7 +72,7 @@ Result<void> Generation::State::prefill() {
 
 Result<void> Generation::State::round() {
   const auto start = std::chrono::steady_clock::now();
-  const auto round = run_round(seq, *drafter, depth, kGreedy, *this);
+  const auto round = run_round(seq, *drafter, depth, greedy_rule, *this);
   if (!round) return round.error();
   ++stats.rounds;
   stats.round_tokens += round->n_emitted;

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 // a list of assignments.
 class Reader {
  public:
-  Reader(const Checkpoint& checkpoint, std::string family)
+  Reader(const Checkpoint& checkpoint, const std::string& family)
       : place_(checkpoint.path().string()), metadata_(checkpoint.metadata()) {
     if (metadata_ != nullptr) {
       prefix_ = family + ".";

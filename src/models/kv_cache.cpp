@@ -26,7 +26,7 @@ KvCache::KvCache(const KvShape& shape, int capacity, CacheType type)
       element_(element_of(type)),
       value_stride_((shape.head_dim + 15) / 16 * 16) {
   const size_t element_bytes = type == CacheType::F32 ? 4 : 2;
-  const size_t positions = static_cast<size_t>((capacity + kKeyTile - 1) / kKeyTile * kKeyTile);
+  const size_t positions = (static_cast<size_t>(capacity) + kKeyTile - 1) / kKeyTile * kKeyTile;
   key_head_bytes_ = positions * shape.head_dim * element_bytes;
   value_head_bytes_ = positions * value_stride_ * element_bytes;
 }
