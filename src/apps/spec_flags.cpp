@@ -48,7 +48,7 @@ std::string depth_name(int depth) {
   return depth == kAutoDepth ? "auto" : fmt::format("{}", depth);
 }
 
-void SpecFlags::add(Flags& flags, std::string depths_help, std::vector<int> default_depths) {
+void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<int> default_depths) {
   default_depths_ = std::move(default_depths);
   flags.group("Speculation");
   flags.value(
@@ -91,7 +91,7 @@ void SpecFlags::add(Flags& flags, std::string depths_help, std::vector<int> defa
         if (depths.size() > kMostArms) return wants("32 arms at most", given);
         return {};
       },
-      std::move(depths_help));
+      depths_help);
   flags.text("--drafts", "FILE", drafts,
              "what the scripted drafter drafts: ids of the answer, a line a prompt");
   flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0",

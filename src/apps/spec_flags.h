@@ -15,7 +15,7 @@ struct SpecFlags {
   std::vector<int> depths;            // arms in order; kAutoDepth among them
   std::optional<std::string> drafts;  // file of a scripted drafter
 
-  void add(Flags& flags, std::string depths_help, std::vector<int> default_depths);
+  void add(Flags& flags, const std::string& depths_help, std::vector<int> default_depths);
   // What only all flags together can tell.
   Result<void> check();
   DrafterKind kind() const;

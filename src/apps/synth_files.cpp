@@ -170,6 +170,7 @@ Result<std::vector<std::string>> write_files(const SynthJob& job) {
   if (!vocab) return vocab.error();
   const std::vector<SynthTensor> tensors = synth_tensors(job.shape);
   std::vector<TensorSpec> specs;
+  specs.reserve(tensors.size() + 1);
   for (const SynthTensor& tensor : tensors) {
     specs.push_back({is_gguf(job.type) ? tensor.gguf_name : tensor.name,
                      type_of(tensor, job.shape, job.type), tensor.shape});
