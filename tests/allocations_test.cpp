@@ -12,23 +12,28 @@ namespace {
 std::atomic<int64_t> g_allocations{0};
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: g++ would see malloc meet delete and warn of a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   ++g_allocations;
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) std::abort();
   return memory;
 }
-void* operator new(size_t bytes, std::align_val_t align) {
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t align) {
   ++g_allocations;
   const auto a = static_cast<size_t>(align);
   void* memory = std::aligned_alloc(a, (bytes + a - 1) / a * a);
   if (memory == nullptr) std::abort();
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace paceline {
 namespace {
