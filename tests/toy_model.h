@@ -35,10 +35,17 @@ struct ToyOptions {
 
 class ToyState : public SequenceState {
  public:
-  ToyState(const ToyOptions& options, int capacity) : SequenceState(capacity), options_(options) {
+  ToyState(const ToyOptions& options, int capacity, std::span<const TokenId> prefix = {})
+      : SequenceState(capacity, static_cast<int>(prefix.size())), options_(options) {
     tokens_.reserve(4 * static_cast<size_t>(capacity) + 1024);
     open_tokens_.reserve(1024);
     open_parents_.reserve(1024);
+    tokens_.assign(prefix.begin(), prefix.end());
+  }
+  Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const override {
+    const auto prefix = std::span(tokens_).first(length);
+    return std::unique_ptr<SequenceState>(
+        std::make_unique<ToyState>(options_, std::max(capacity, length), prefix));
   }
   int64_t bytes() const override { return static_cast<int64_t>(sizeof(TokenId)) * capacity(); }
   const std::vector<TokenId>& tokens() const { return tokens_; }  // committed
@@ -83,6 +90,7 @@ class ToyWorkspace : public Workspace {
         logits_(static_cast<size_t>(max_logit_rows) * vocab_size),
         hidden_(static_cast<size_t>(max_rows) * dim) {}
   int max_rows() const override { return max_rows_; }
+  int max_logit_rows() const override { return max_logit_rows_; }
 
  private:
   friend class ToyModel;
@@ -118,28 +126,37 @@ class ToyModel : public Model {
         std::make_unique<ToyWorkspace>(max_rows, max_logit_rows, options_.vocab_size, kDim));
   }
 
-  TrunkOut forward(const Block& block, SequenceState& state, LogitRows rows,
-                   Workspace& workspace) const override {
-    auto& toy = static_cast<ToyState&>(state);
+  using Model::forward;
+  void forward(std::span<PassPart> parts, Workspace& workspace) const override {
     auto& memory = static_cast<ToyWorkspace&>(workspace);
-    check(block.rows() <= memory.max_rows_, "a block fits into the workspace");
-    toy.open(block);
     ++passes_;
-    rows_ += block.rows();
-
-    const int first = rows == LogitRows::All ? 0 : block.rows() - (rows == LogitRows::Last ? 1 : 0);
-    const Mat<float> logits(memory.logits_.data(), block.rows() - first, options_.vocab_size);
-    const Mat<float> hidden(memory.hidden_.data(), block.rows(), kDim);
-    check(logits.rows <= memory.max_logit_rows_, "logits fit into the workspace");
-    for (int row = 0; row < block.rows(); ++row) {
-      const int pos = block.positions()[row];
-      const TokenId token = block.tokens()[row];
-      check(token >= 0 && token < options_.vocab_size, "a token is in the vocabulary");
-      const float values[kDim] = {static_cast<float>(pos), static_cast<float>(token), 1, -1};
-      std::copy_n(values, kDim, hidden.row(row).begin());
-      if (row >= first) fill(path_hash(toy, row, pos), pos, logits.row(row - first));
+    int hidden_row = 0;
+    int logit_row = 0;
+    for (PassPart& part : parts) {
+      const Block& block = *part.block;
+      auto& toy = static_cast<ToyState&>(*part.state);
+      toy.open(block);
+      const int first = block.rows() - part.n_logits();
+      check(hidden_row + block.rows() <= memory.max_rows_, "a pass fits into the workspace");
+      check(logit_row + part.n_logits() <= memory.max_logit_rows_, "logits fit as well");
+      const Mat<float> logits(
+          memory.logits_.data() + static_cast<size_t>(logit_row) * options_.vocab_size,
+          part.n_logits(), options_.vocab_size);
+      const Mat<float> hidden(memory.hidden_.data() + static_cast<size_t>(hidden_row) * kDim,
+                              block.rows(), kDim);
+      for (int row = 0; row < block.rows(); ++row) {
+        const int pos = block.positions()[row];
+        const TokenId token = block.tokens()[row];
+        check(token >= 0 && token < options_.vocab_size, "a token is in the vocabulary");
+        const float values[kDim] = {static_cast<float>(pos), static_cast<float>(token), 1, -1};
+        std::copy_n(values, kDim, hidden.row(row).begin());
+        if (row >= first) fill(path_hash(toy, row, pos), pos, logits.row(row - first));
+      }
+      part.out = {.logits = logits, .hidden = hidden};
+      hidden_row += block.rows();
+      logit_row += part.n_logits();
     }
-    return {.logits = logits, .hidden = hidden};
+    rows_ += hidden_row;
   }
 
  private:

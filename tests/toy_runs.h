@@ -53,26 +53,28 @@ inline ToyRun toy_run(const Model& model, Drafter& drafter, const ToyRunOptions&
   static const GreedyRule greedy_rule(plain_argmax);
   const AcceptRule& rule = options.rule != nullptr ? *options.rule : greedy_rule;
   const int n_prompt = static_cast<int>(options.prompt.size());
-  auto seq = make_sequence(model, n_prompt, options.budget, options.depth, CacheType::F32);
-  check(seq.has_value(), "a toy's sequence fits into memory");
+  auto state = model.make_state(n_prompt + options.budget - 1, CacheType::F32);
+  auto workspace = model.make_workspace(kPrefillRows, kPrefillRows);
+  check(state && workspace, "a toy's sequence fits into memory");
+  Sequence seq = make_sequence(std::move(*state), options.budget, options.depth);
   RecordingSink sink(options.budget, options.end);
   drafter.begin(options.prompt, n_prompt + options.budget);
 
   ToyRun run;
-  const auto first = run_prefill(*seq, options.prompt, drafter, rule, sink);
+  const auto first = run_prefill(seq, model, **workspace, options.prompt, drafter, rule, sink);
   if (!first) run.error = first.error().message;
-  bool goes_on = first && *first;
-  if (options.check_round) options.check_round(*seq, sink.tokens);
+  bool goes_on = first && *first == Progress::Goes;
+  if (options.check_round) options.check_round(seq, sink.tokens);
   while (goes_on) {
-    const auto round =
-        run_round(*seq, drafter, {options.depth, options.policy, options.costs}, rule, sink);
+    const auto round = run_round(seq, model, **workspace, drafter,
+                                 {options.depth, options.policy, options.costs}, rule, sink);
     if (!round) {
       run.error = round.error().message;
       break;
     }
     run.rounds.push_back(*round);
     goes_on = !round->ended;
-    if (options.check_round) options.check_round(*seq, sink.tokens);
+    if (options.check_round) options.check_round(seq, sink.tokens);
   }
   run.tokens = sink.tokens;
   return run;

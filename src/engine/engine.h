@@ -71,6 +71,7 @@ struct TextPiece {
 
 struct GenerationStats {
   int prompt_tokens = 0;
+  int reused_tokens = 0;  // of the prompt, taken over from an earlier generation
   int64_t rounds = 0;
   int64_t round_tokens = 0;  // tokens emitted by rounds; the prefill's token is not among them
   int depth_limit = 0;       // K: entries of the lists below
@@ -80,7 +81,7 @@ struct GenerationStats {
   std::vector<int64_t> accepted_by_source;  // index: DraftSource
   double prefill_seconds = 0;
   double draft_seconds = 0;   // rounds: drafting,
-  double verify_seconds = 0;  // the trunk's passes,
+  double verify_seconds = 0;  // the trunk's passes, whole ones also where they are shared,
   double other_seconds = 0;   // accepting, committing, text
   double decode_seconds() const { return draft_seconds + verify_seconds + other_seconds; }
   double tokens_per_second() const {
@@ -94,18 +95,28 @@ struct GenerationStats {
 class Engine;
 
 // One generation under way. Step it until it is done; it may be dropped at any time. The engine
-// must outlive it.
+// must outlive it. Several may be under way on one engine, and step in any order or together; one
+// step runs at a time.
 class Generation {
  public:
   ~Generation();
   Generation(Generation&&) noexcept;
   Generation& operator=(Generation&&) noexcept;
 
-  // Runs the prefill (first call) or one round and returns the text that became certain; empty
-  // when none did. After done() it returns nothing more. The error case is a row of logits
-  // without a finite maximum; it ends the generation, with no finish reason. A round allocates
-  // nothing, except for log-probabilities where they are asked for.
+  // Reads a chunk of the prompt or runs one round and returns the text that became certain; empty
+  // when none did. After done() it returns nothing more. The error case is a row of logits without
+  // a finite maximum; it ends the generation, with no finish reason. A round allocates nothing,
+  // except for log-probabilities where they are asked for.
   Result<std::span<const TextPiece>> step();
+
+  // A step of each, in passes that read the weights once for all: with many sequences, or several
+  // prompts, the most tokens a second. Each has its own depth, drafter and rules of stopping and
+  // joins or leaves between any two steps; none writes a byte that it would not write alone.
+  // pieces() and error() of each tell what came of it.
+  static void step_together(std::span<Generation* const> generations);
+  std::span<const TextPiece> pieces() const;  // of the last step
+  const std::optional<Error>& error() const;  // what ended it, if it was that
+
   bool done() const;
   // Ends it where it is: finish reason Interrupted, held-back text is released.
   std::span<const TextPiece> interrupt();
@@ -154,8 +165,9 @@ class Engine {
   std::string decode(std::span<const TokenId> ids) const;
 
   // Checks the request (BadUsage names the field; TooLarge with both numbers for a prompt that
-  // leaves no room in the context) and takes all memory that it needs. One generation runs at a
-  // time. Two requests with the same fields give the same tokens, whatever ran before.
+  // leaves no room in the context) and takes all memory that it needs. What an earlier generation
+  // has read of the same beginning is taken over. Two requests with the same fields give the same
+  // tokens, whatever ran before or runs beside them.
   Result<Generation> start(const Request& request) const;
 
   // r(m) for every width and the price of a draft, measured on this machine at first use (some
@@ -163,6 +175,7 @@ class Engine {
   const CostModel& costs() const;
 
  private:
+  friend class Generation;
   struct State;
   explicit Engine(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

@@ -7,10 +7,20 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/prefix_cache.h"
 
 namespace paceline {
 
+// Rows of a pass at most, over all of its sequences; what is more is read in another pass.
+inline constexpr int kPassRows = 128;
+inline constexpr int64_t kPrefixCacheBytes = int64_t{256} << 20;
+
 struct Engine::State {
+  // A state for a sequence, with as much of the prompt in it as an earlier one has read.
+  Result<std::unique_ptr<SequenceState>> make_sequence_state(std::span<const TokenId> prompt,
+                                                             int budget);
+  Result<void> take_pass_memory();
+
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
@@ -24,7 +34,12 @@ struct Engine::State {
   size_t longest_token = 0;  // bytes of the longest one that is text
   TokenId longest_token_id = -1;
 
+  PrefixCache prefixes{kPrefixCacheBytes};
+
   // Made at first use.
+  std::unique_ptr<Workspace> workspace;  // of every pass
+  std::vector<PassPart> parts;           // of the pass under way, and whose they are
+  std::vector<Generation::State*> members;
   std::once_flag costs_once;
   CostModel costs;
   std::once_flag sha256_once;

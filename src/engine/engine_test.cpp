@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "engine/end_ids.h"
 #include "tests/toy_engine.h"
@@ -365,6 +366,109 @@ TEST(EndIds, AreReadAsNumberOrListAndRefusedOtherwise) {
     ASSERT_FALSE(refused) << bad;
     EXPECT_NE(refused.error().message.find("a.json"), std::string::npos);
   }
+}
+
+// Steps all requests together, each joining at its own step, until all are done; one whose `leaves`
+// is reached is dropped where it is.
+struct Joined {
+  Request request;
+  int joins = 0;
+  int leaves = 1 << 30;
+};
+
+std::vector<Answer> together(const Engine& engine, const std::vector<Joined>& joined) {
+  std::vector<std::optional<Generation>> running(joined.size());
+  std::vector<Answer> answers(joined.size());
+  bool waiting = true;
+  for (int step = 0; waiting; ++step) {
+    waiting = false;
+    std::vector<Generation*> active;
+    std::vector<size_t> whose;
+    for (size_t i = 0; i < joined.size(); ++i) {
+      if (step == joined[i].joins) running[i] = *engine.start(joined[i].request);
+      if (step == joined[i].leaves) running[i].reset();
+      waiting = waiting || step < joined[i].joins || (running[i] && !running[i]->done());
+      if (!running[i]) continue;
+      active.push_back(&*running[i]);  // those that are done as well: nothing comes of them
+      whose.push_back(i);
+    }
+    std::rotate(active.begin(), active.begin() + (active.empty() ? 0 : step % active.size()),
+                active.end());
+    Generation::step_together(active);
+    for (const size_t i : whose) {
+      Answer& answer = answers[i];
+      for (const TextPiece& piece : running[i]->pieces()) answer.streamed += piece.text;
+      answer.tokens.clear();
+      for (const EmittedToken& token : running[i]->tokens()) answer.tokens.push_back(token.id);
+      answer.emitted = running[i]->tokens();
+      answer.text = running[i]->text();
+      answer.reason = running[i]->finish_reason();
+      answer.stats = running[i]->stats();
+      if (running[i]->error()) answer.error = running[i]->error()->message;
+    }
+  }
+  return answers;
+}
+
+TEST(Engine, ManyTogetherWriteWhatEachWritesAlone) {
+  const Engine engine =
+      toy_engine({.speech = 12, .memory = 2, .novelty = 7}, {11}, 1000, letters());
+  for (const size_t n : {1, 2, 5, 8, 40}) {
+    std::vector<Joined> joined;
+    for (size_t i = 0; i < n; ++i) {
+      Request one = request(20 + static_cast<int>(i * 13 % 70));
+      one.prompt.assign(1 + i * 31 % 150, static_cast<TokenId>(i % 5));
+      one.prompt.back() = static_cast<TokenId>(i % 300);
+      one.depth = i % 4 == 3 ? kAutoDepth : static_cast<int>(i % 17);
+      one.ignore_eos = i % 3 != 0;
+      if (i % 5 == 4) one.stop = {"ab"};
+      one.drafter = i % 2 == 0 ? DrafterKind::Lookup : DrafterKind::Scripted;
+      one.script = plain_answer(engine, one).tokens;
+      for (size_t k = 2; k < one.script.size(); k += 3) one.script[k] = 1;
+      joined.push_back({one, static_cast<int>(i * 3 % 20), i % 6 == 5 ? 30 : 1 << 30});
+    }
+    const auto got = together(engine, joined);
+    for (size_t i = 0; i < n; ++i) {
+      Answer want = plain_answer(engine, joined[i].request);
+      if (joined[i].leaves < 1 << 30 && got[i].reason == FinishReason::None) {
+        want.tokens.resize(got[i].tokens.size());
+        EXPECT_EQ(got[i].tokens, want.tokens) << "left early: " << i << " of " << n;
+        continue;
+      }
+      expect_same_answer(got[i], want);
+      expect_sound_stats(got[i]);
+    }
+  }
+}
+
+TEST(Engine, ARowWithoutAMaximumEndsItsOwnGenerationOnly) {
+  const Engine engine = toy_engine({.nan_from_pos = 30});
+  Request longer = request(40);
+  Request shorter = request(20);
+  const auto got = together(engine, {{longer}, {shorter, 1}, {longer, 2}});
+  EXPECT_NE(got[0].error.find("no finite maximum"), std::string::npos);
+  EXPECT_NE(got[2].error.find("no finite maximum"), std::string::npos);
+  expect_same_answer(got[1], plain_answer(toy_engine(), shorter));
+}
+
+TEST(Engine, APromptThatBeginsLikeAnEarlierTextIsNotReadAgain) {
+  const ToyOptions toy = {.speech = 12, .memory = 4};
+  const Engine engine = toy_engine(toy, {}, 1000);
+  Request first = request(30);
+  const Answer one = plain_answer(engine, first);
+  EXPECT_EQ(one.stats.reused_tokens, 0);
+  // The conversation goes on: prompt and answer are the beginning of the next prompt.
+  Request second = request(30);
+  second.prompt.insert(second.prompt.end(), one.tokens.begin(), one.tokens.end());
+  second.prompt.insert(second.prompt.end(), {9, 2, 6});
+  const Answer two = plain_answer(engine, second);
+  EXPECT_EQ(two.stats.reused_tokens, 5 + 29) << "the last token of the answer was never read";
+  const Answer fresh = plain_answer(toy_engine(toy, {}, 1000), second);
+  expect_same_answer(two, fresh);
+  // The same prompt again: all but its last token, whose logits are wanted.
+  const Answer three = answer(engine, scripted(second, two.tokens, 4));
+  EXPECT_EQ(three.stats.reused_tokens, static_cast<int>(second.prompt.size()) - 1);
+  expect_same_answer(three, fresh);
 }
 
 }  // namespace

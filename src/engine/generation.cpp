@@ -10,8 +10,10 @@ namespace {
 
 const GreedyRule greedy_rule(argmax);
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 }  // namespace
@@ -30,19 +32,19 @@ const char* to_string(FinishReason reason) {
   return "unknown";
 }
 
-Generation::State::State(Request request_, Sequence seq_, std::unique_ptr<Drafter> drafter_,
-                         const char* name, std::span<const TokenId> end_ids_,
-                         const Tokenizer* tokenizer)
+Generation::State::State(Request request_, Engine::State& engine_, Sequence seq_,
+                         std::unique_ptr<Drafter> drafter_, const char* name)
     : request(std::move(request_)),
-      end_ids(end_ids_),
+      engine(engine_),
       drafter_name(name),
       budget(seq_.budget),
       seq(std::move(seq_)),
       drafter(std::move(drafter_)),
       stops(request.stop) {
-  if (tokenizer != nullptr) decoder.emplace(*tokenizer);
+  if (engine.tokenizer != nullptr) decoder.emplace(*engine.tokenizer);
   const int limit = static_cast<int>(seq.guesses.size());
   stats.prompt_tokens = static_cast<int>(request.prompt.size());
+  stats.reused_tokens = seq.state->length();
   stats.depth_limit = limit;
   stats.drafted_by_depth.assign(limit, 0);
   stats.accepted_by_depth.assign(limit, 0);
@@ -53,26 +55,38 @@ Generation::State::State(Request request_, Sequence seq_, std::unique_ptr<Drafte
   views_.reserve(limit + 2);
 }
 
-Result<void> Generation::State::step() {
-  pieces_.clear();
-  if (done) return {};
-  auto stepped = prefilled ? round() : prefill();
-  if (!stepped) done = true;
-  return stepped;
+PassPart Generation::State::open() {
+  const auto start = Clock::now();
+  LogitRows rows = LogitRows::All;
+  if (prefilled)
+    round_ = open_round(seq, *drafter, depth);
+  else
+    rows = open_chunk(seq, request.prompt);
+  open_seconds_ = seconds_since(start);
+  return {.block = &seq.block, .state = seq.state.get(), .logit_rows = rows};
 }
 
-Result<void> Generation::State::prefill() {
-  const auto start = std::chrono::steady_clock::now();
-  const auto goes_on = run_prefill(seq, request.prompt, *drafter, greedy_rule, *this);
-  stats.prefill_seconds = seconds_since(start);
-  prefilled = true;
-  if (!goes_on) return goes_on.error();
+void Generation::State::close(const TrunkOut& out, double pass_seconds) {
+  auto closed = prefilled ? close_round(out, pass_seconds) : close_prompt(out, pass_seconds);
+  if (!closed) {
+    done = true;
+    error = closed.error();
+  }
+}
+
+Result<void> Generation::State::close_prompt(const TrunkOut& out, double pass_seconds) {
+  const auto start = Clock::now();
+  const auto progress = close_chunk(seq, request.prompt, out, *drafter, greedy_rule, *this);
+  stats.prefill_seconds += open_seconds_ + pass_seconds + seconds_since(start);
+  if (!progress) return progress.error();
+  prefilled = *progress != Progress::Prompt;
+  if (prefilled) keep_prefix();
   return {};
 }
 
-Result<void> Generation::State::round() {
-  const auto start = std::chrono::steady_clock::now();
-  const auto round = run_round(seq, *drafter, depth, greedy_rule, *this);
+Result<void> Generation::State::close_round(const TrunkOut& out, double pass_seconds) {
+  const auto start = Clock::now();
+  const auto round = paceline::close_round(seq, round_, out, *drafter, depth, greedy_rule, *this);
   if (!round) return round.error();
   ++stats.rounds;
   stats.round_tokens += round->n_emitted;
@@ -80,9 +94,21 @@ Result<void> Generation::State::round() {
   for (int d = 0; d < round->n_drafted; ++d) ++stats.drafted_by_depth[d];
   for (int d = 0; d < round->n_accepted; ++d) ++stats.accepted_by_depth[d];
   stats.draft_seconds += round->draft_seconds;
-  stats.verify_seconds += round->verify_seconds;
-  stats.other_seconds += seconds_since(start) - round->draft_seconds - round->verify_seconds;
+  stats.verify_seconds += pass_seconds;
+  stats.other_seconds += open_seconds_ - round->draft_seconds + seconds_since(start);
   return {};
+}
+
+Generation::State::~State() {
+  if (prefilled && !error) keep_prefix();  // here rather than in the last round, since it allocates
+}
+
+// For later requests that begin with this text.
+void Generation::State::keep_prefix() {
+  std::vector<TokenId> whole = request.prompt;
+  whole.reserve(whole.size() + tokens.size());
+  for (const EmittedToken& token : tokens) whole.push_back(token.id);
+  engine.prefixes.keep(whole, *seq.state);
 }
 
 bool Generation::State::emit(const EmittedToken& token, std::span<const float> logits) {
@@ -91,7 +117,7 @@ bool Generation::State::emit(const EmittedToken& token, std::span<const float> l
   if (request.logprobs >= 0) {
     logprobs.push_back(log_probabilities(logits, token.id, request.logprobs));
   }
-  const bool is_end = std::binary_search(end_ids.begin(), end_ids.end(), token.id);
+  const bool is_end = std::binary_search(engine.end_ids.begin(), engine.end_ids.end(), token.id);
   if (decoder && !is_end) {  // an end token is no text, whether it ends or not
     decoder->add(token.id, decoded);
     release(stops.scan(decoded), token);
@@ -123,7 +149,8 @@ void Generation::State::finish(FinishReason why, const EmittedToken& token) {
 
 void Generation::State::interrupt() {
   pieces_.clear();
-  if (!done) finish(FinishReason::Interrupted, tokens.empty() ? EmittedToken{} : tokens.back());
+  if (done) return;
+  finish(FinishReason::Interrupted, tokens.empty() ? EmittedToken{} : tokens.back());
 }
 
 std::span<const TextPiece> Generation::State::take_pieces() {
@@ -141,9 +168,13 @@ Generation::Generation(Generation&&) noexcept = default;
 Generation& Generation::operator=(Generation&&) noexcept = default;
 
 Result<std::span<const TextPiece>> Generation::step() {
-  if (auto stepped = state_->step(); !stepped) return stepped.error();
-  return state_->take_pieces();
+  Generation* self = this;
+  step_together({&self, 1});
+  if (state_->error) return *state_->error;
+  return pieces();
 }
+std::span<const TextPiece> Generation::pieces() const { return state_->take_pieces(); }
+const std::optional<Error>& Generation::error() const { return state_->error; }
 std::span<const TextPiece> Generation::interrupt() {
   state_->interrupt();
   return state_->take_pieces();

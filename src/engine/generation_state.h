@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/engine_state.h"
 #include "engine/stop.h"
 #include "spec/round.h"
 
@@ -14,10 +14,15 @@ namespace paceline {
 // Sits at the end of the round: every token comes by here, and here it is decided whether it is the
 // last one.
 struct Generation::State final : TokenSink {
-  State(Request request_, Sequence seq_, std::unique_ptr<Drafter> drafter_, const char* name,
-        std::span<const TokenId> end_ids_, const Tokenizer* tokenizer);
+  State(Request request_, Engine::State& engine_, Sequence seq_, std::unique_ptr<Drafter> drafter_,
+        const char* name);
+  ~State() override;
 
-  Result<void> step();
+  // A step in two halves, between which the trunk reads the block: the next chunk of the prompt, or
+  // a round.
+  void clear_pieces() { pieces_.clear(); }
+  PassPart open();
+  void close(const TrunkOut& out, double pass_seconds);
   void interrupt();
   std::span<const TextPiece> take_pieces();
 
@@ -25,7 +30,7 @@ struct Generation::State final : TokenSink {
 
   // Fixed at the start.
   Request request;
-  std::span<const TokenId> end_ids;  // ascending
+  Engine::State& engine;
   const char* drafter_name;
   int budget;  // tokens: what was asked for, capped by the context
   Depth depth;
@@ -43,6 +48,7 @@ struct Generation::State final : TokenSink {
 
   bool prefilled = false;
   bool done = false;
+  std::optional<Error> error;  // what ended it, if it was that
   FinishReason reason = FinishReason::None;
   GenerationStats stats;
 
@@ -54,11 +60,14 @@ struct Generation::State final : TokenSink {
     EmittedToken token;
   };
 
-  Result<void> prefill();
-  Result<void> round();
+  Result<void> close_prompt(const TrunkOut& out, double pass_seconds);
+  Result<void> close_round(const TrunkOut& out, double pass_seconds);
+  void keep_prefix();
   void finish(FinishReason why, const EmittedToken& token);
   void release(size_t certain, const EmittedToken& token);
 
+  OpenRound round_;
+  double open_seconds_ = 0;  // that opening the step took
   std::vector<Piece> pieces_;
   std::vector<TextPiece> views_;
 };

@@ -46,6 +46,25 @@ std::unique_ptr<Drafter> make_drafter(DrafterKind kind, const Request& request) 
 
 }  // namespace
 
+// The last token of the prompt is always read: the text goes on from its logits.
+Result<std::unique_ptr<SequenceState>> Engine::State::make_sequence_state(
+    std::span<const TokenId> prompt, int budget) {
+  const int capacity = static_cast<int>(prompt.size()) + budget - 1;
+  const auto match = prefixes.find(prompt.first(prompt.size() - 1));
+  if (match.state != nullptr) return match.state->fork(capacity, match.length);
+  return model->make_state(capacity, cache);
+}
+
+Result<void> Engine::State::take_pass_memory() {
+  if (workspace != nullptr) return {};
+  auto made = model->make_workspace(kPassRows, kPassRows);
+  if (!made) return made.error();
+  workspace = std::move(*made);
+  parts.reserve(kPassRows);
+  members.reserve(kPassRows);
+  return {};
+}
+
 Result<Generation> Engine::start(const Request& request) const {
   const RequestLimits limits = {.vocab_size = state_->model->info().vocab_size,
                                 .context = state_->context,
@@ -55,16 +74,17 @@ Result<Generation> Engine::start(const Request& request) const {
   const int n_prompt = static_cast<int>(request.prompt.size());
   const int budget = std::min(request.max_tokens, state_->context - n_prompt);
   const int depth = request.depth == kAutoDepth ? kMaxDepth : request.depth;
-  auto seq = make_sequence(*state_->model, n_prompt, budget, depth, state_->cache);
-  if (!seq) return seq.error();
+  if (auto taken = state_->take_pass_memory(); !taken) return taken.error();
+  auto sequence_state = state_->make_sequence_state(request.prompt, budget);
+  if (!sequence_state) return sequence_state.error();
 
   const DrafterKind kind = choose_drafter(request);
   auto drafter = make_drafter(kind, request);
   drafter->begin(request.prompt, n_prompt + budget);
 
-  auto state =
-      std::make_unique<Generation::State>(request, std::move(*seq), std::move(drafter),
-                                          name_of(kind), state_->end_ids, state_->tokenizer.get());
+  auto state = std::make_unique<Generation::State>(
+      request, *state_, make_sequence(std::move(*sequence_state), budget, depth),
+      std::move(drafter), name_of(kind));
   state->depth = {.limit = depth};
   if (request.depth == kAutoDepth && kind != DrafterKind::None) {
     state->depth.policy = &state->policy;

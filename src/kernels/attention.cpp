@@ -11,19 +11,32 @@ size_t attend_scratch_floats(int positions, int head_dim) {
   return kMaxQueries * (round_up(positions) + round_up(head_dim));
 }
 
-void attend(const AttendArgs& args, float* scratch, size_t scratch_per_thread,
+void attend(std::span<const AttendArgs> parts, float* scratch, size_t scratch_per_thread,
             const Kernels& kernels) {
-  check(args.n_heads % args.n_kv_heads == 0, "query heads share key heads evenly");
-  check(args.value_stride % kTileOutputs == 0 && args.value_stride >= args.head_dim,
-        "values are padded to whole vectors");
-  const int64_t items = static_cast<int64_t>(args.rows) * args.n_heads;
-  // Items of one key head stand together; a few pieces a thread keep them together mostly.
+  int64_t items = 0;
+  for (const AttendArgs& part : parts) {
+    check(part.n_heads % part.n_kv_heads == 0, "query heads share key heads evenly");
+    check(part.value_stride % kTileOutputs == 0 && part.value_stride >= part.head_dim,
+          "values are padded to whole vectors");
+    items += static_cast<int64_t>(part.rows) * part.n_heads;
+  }
+  // Items of one key head stand together; a few pieces a thread, or one a sequence, keep them
+  // together mostly.
   const int threads = kernels.pool->size();
-  const auto pieces = static_cast<int>(std::min<int64_t>(items, threads == 1 ? 1 : 2 * threads));
+  const int64_t wanted = threads == 1 ? 1 : std::max<int64_t>(2 * threads, std::ssize(parts));
+  const auto pieces = static_cast<int>(std::min(items, wanted));
   kernels.pool->run(pieces, [&](int thread, int piece) {
-    const auto first = static_cast<int>(items * piece / pieces);
-    const auto last = static_cast<int>(items * (piece + 1) / pieces);
-    kernels.table->attend(args, first, last, scratch + thread * scratch_per_thread);
+    const int64_t begin = items * piece / pieces;
+    const int64_t end = items * (piece + 1) / pieces;
+    int64_t before = 0;  // items of the parts passed so far
+    for (const AttendArgs& part : parts) {
+      const int64_t n = static_cast<int64_t>(part.rows) * part.n_heads;
+      const auto first = static_cast<int>(std::max<int64_t>(begin - before, 0));
+      const auto last = static_cast<int>(std::min(end - before, n));
+      before += n;
+      if (first < last)
+        kernels.table->attend(part, first, last, scratch + thread * scratch_per_thread);
+    }
   });
 }
 

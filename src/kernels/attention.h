@@ -1,4 +1,4 @@
-// Attention of one block over one layer's cache; docs/numerics.md, rule 3.
+// Attention of the blocks of several sequences over one layer's caches; docs/numerics.md, rule 3.
 //
 //   out[row, head] = sum over p <= position(row) of softmax(q . k_p * scale) v_p
 //
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "kernels/kernels.h"
 
@@ -15,8 +16,9 @@ namespace paceline {
 // Floats of scratch that one thread needs to attend over `positions` positions.
 size_t attend_scratch_floats(int positions, int head_dim);
 
-// scratch: attend_scratch_floats(...) for each thread of the pool, one behind another.
-void attend(const AttendArgs& args, float* scratch, size_t scratch_per_thread,
+// One part for each sequence. scratch: attend_scratch_floats(...) of the longest for each thread of
+// the pool, one behind another.
+void attend(std::span<const AttendArgs> parts, float* scratch, size_t scratch_per_thread,
             const Kernels& kernels);
 
 }  // namespace paceline

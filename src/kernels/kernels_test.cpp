@@ -413,27 +413,32 @@ TEST(Kernels, SiluEqualsItsDefinition) {
 }
 
 // A cache of one key head filled through the kernels, and its contents as the reference reads them.
+// Its pages stand in no order.
 struct CacheOf {
   CacheElement element;
   int head_dim;
   int stride;
-  std::vector<std::byte> keys, values;
+  size_t key_bytes;
+  std::vector<std::byte> memory;
+  std::vector<std::byte*> pages;
   std::vector<float> rounded_keys, rounded_values;
 
   CacheOf(CacheElement e, int dim, int positions, const KernelTable& table, Random& random,
           bool poison)
       : element(e), head_dim(dim), stride((dim + 15) / 16 * 16) {
     const size_t bytes = e == CacheElement::F32 ? 4 : 2;
-    const int padded = (positions + 15) / 16 * 16 + 16;
+    key_bytes = bytes * kSpan * dim;
+    const size_t page_bytes = key_bytes + bytes * kSpan * stride;
+    const size_t n = (static_cast<size_t>(positions) + kSpan - 1) / kSpan;
     // All bits set: NaNs in every type, where nothing was written yet.
-    keys.assign(bytes * padded * dim, std::byte{0xff});
-    values.assign(bytes * padded * stride, std::byte{0xff});
+    memory.assign(n * page_bytes, std::byte{0xff});
+    for (size_t i = 0; i < n; ++i) pages.push_back(memory.data() + (n - 1 - i) * page_bytes);
     for (int pos = 0; pos < positions; ++pos) {
       auto k = random.normals(dim);
       auto v = random.normals(dim);
       if (poison && pos == positions - 1) k[0] = v[0] = kNan;
-      table.append_key(k.data(), dim, e, keys.data(), pos);
-      table.append_value(v.data(), dim, stride, e, values.data(), pos);
+      table.append_key(k.data(), dim, e, pages[pos / kSpan], pos % kSpan);
+      table.append_value(v.data(), dim, stride, e, pages[pos / kSpan] + key_bytes, pos % kSpan);
       for (const float x : k) rounded_keys.push_back(rounded(x));
       for (const float x : v) rounded_values.push_back(rounded(x));
     }
@@ -442,6 +447,12 @@ struct CacheOf {
     if (element == CacheElement::F16) return to_f32(to_f16(x));
     if (element == CacheElement::BF16) return to_f32(to_bf16(x));
     return x;
+  }
+  void fill(AttendArgs& args) const {
+    args.element = element;
+    args.pages = pages.data();
+    args.value_bytes = key_bytes;
+    args.value_stride = stride;
   }
 };
 
@@ -482,14 +493,9 @@ TEST(Kernels, AttentionEqualsItsDefinitionAroundEveryBorder) {
                             .n_heads = kHeads,
                             .n_kv_heads = 1,
                             .head_dim = head_dim,
-                            .scale = scale,
-                            .element = element,
-                            .keys = cache.keys.data(),
-                            .values = cache.values.data(),
-                            .key_head_bytes = 0,
-                            .value_head_bytes = 0,
-                            .value_stride = cache.stride};
-            attend(args, scratch.data(), per_thread, {table, &pool});
+                            .scale = scale};
+            cache.fill(args);
+            attend({&args, 1}, scratch.data(), per_thread, {table, &pool});
           }
           ASSERT_TRUE(same_bits(out, wanted))
               << table->variant << " head_dim " << head_dim << " block " << block;
@@ -516,14 +522,9 @@ TEST(Kernels, AttentionReadsNothingBehindItsOwnPosition) {
                     .n_heads = 1,
                     .n_kv_heads = 1,
                     .head_dim = 32,
-                    .scale = 1.0f,
-                    .element = CacheElement::F16,
-                    .keys = cache.keys.data(),
-                    .values = cache.values.data(),
-                    .key_head_bytes = 0,
-                    .value_head_bytes = 0,
-                    .value_stride = 32};
-    attend(args, scratch.data(), scratch.size(), {table, &pool});
+                    .scale = 1.0f};
+    cache.fill(args);
+    attend({&args, 1}, scratch.data(), scratch.size(), {table, &pool});
     EXPECT_TRUE(same_bits(
         std::span(out).first(32),
         reference::attend(std::span(q).first(32), std::span(cache.rounded_keys).first(70 * 32),

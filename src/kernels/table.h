@@ -49,7 +49,8 @@ struct MatmulArgs {
   const float* bias = nullptr;  // n_out values, or none
 };
 
-// Attention of one block over one layer's cache.
+// Attention of one block of one sequence over one layer's cache. The cache is a list of pages of
+// kSpan positions each, so that sequences can share those that they have in common.
 struct AttendArgs {
   const float* q = nullptr;  // (rows, n_heads * head_dim), rotated
   float* out = nullptr;      // the same shape
@@ -61,12 +62,14 @@ struct AttendArgs {
   float scale = 0;
 
   CacheElement element = CacheElement::F16;
-  // Keys of head h: tiles of 16 positions, [tile][head_dim][16]. Values: [position][value_stride].
-  const std::byte* keys = nullptr;
-  const std::byte* values = nullptr;
-  size_t key_head_bytes = 0;    // from one head's keys to the next
-  size_t value_head_bytes = 0;  // the same for values
-  int value_stride = 0;         // elements; head_dim rounded up to 16
+  // pages[p] + layer_bytes + h * head_bytes: of key head h, positions kSpan * p and following.
+  // First the keys in tiles of 16 positions, [kSpan / 16][head_dim][16]; value_bytes behind their
+  // start the values, [kSpan][value_stride].
+  std::byte* const* pages = nullptr;
+  size_t layer_bytes = 0;
+  size_t head_bytes = 0;
+  size_t value_bytes = 0;
+  int value_stride = 0;  // elements; head_dim rounded up to 16
 };
 
 struct KernelTable {
@@ -87,11 +90,12 @@ struct KernelTable {
   // gate = silu(gate) * up, element by element; n is any number.
   void (*silu_mul)(float* gate, const float* up, int64_t n);
 
-  // Writes one position of one head into the cache, rounded to its element type.
-  void (*append_key)(const float* k, int head_dim, CacheElement element, std::byte* head_keys,
-                     int position);
+  // Writes one position of one head into its page, at `slot` 0 .. kSpan - 1, rounded to the
+  // cache's element type.
+  void (*append_key)(const float* k, int head_dim, CacheElement element, std::byte* page_keys,
+                     int slot);
   void (*append_value)(const float* v, int head_dim, int value_stride, CacheElement element,
-                       std::byte* head_values, int position);
+                       std::byte* page_values, int slot);
   // Items [first, last) of rows * n_heads, numbered (kv head, row, query head of the group).
   // scratch: attend_scratch_floats() of kernels/attention.h.
   void (*attend)(const AttendArgs&, int first, int last, float* scratch);

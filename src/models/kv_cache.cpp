@@ -1,5 +1,7 @@
 #include "models/kv_cache.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "fmt/format.h"
 
@@ -18,42 +20,58 @@ CacheElement element_of(CacheType type) {
   return CacheElement::F32;
 }
 
+size_t element_bytes(CacheType type) { return type == CacheType::F32 ? 4 : 2; }
+
+size_t pages_for(int positions) { return (static_cast<size_t>(positions) + kSpan - 1) / kSpan; }
+
 }  // namespace
 
-KvCache::KvCache(const KvShape& shape, int capacity, CacheType type)
-    : SequenceState(capacity),
-      shape_(shape),
-      element_(element_of(type)),
-      value_stride_((shape.head_dim + 15) / 16 * 16) {
-  const size_t element_bytes = type == CacheType::F32 ? 4 : 2;
-  const size_t positions = (static_cast<size_t>(capacity) + kKeyTile - 1) / kKeyTile * kKeyTile;
-  key_head_bytes_ = positions * shape.head_dim * element_bytes;
-  value_head_bytes_ = positions * value_stride_ * element_bytes;
-}
+size_t KvShape::key_bytes() const { return element_bytes(type) * kSpan * head_dim; }
+size_t KvShape::value_bytes() const { return element_bytes(type) * kSpan * value_stride(); }
 
-Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacity, CacheType type) {
-  std::unique_ptr<KvCache> cache(new KvCache(shape, capacity, type));
-  const size_t bytes =
-      (cache->key_head_bytes_ + cache->value_head_bytes_) * shape.n_kv_heads * shape.n_layers;
-  // Pages come when they are first written; what cannot fit is refused now, not then.
-  if (const uint64_t free = available_memory(); bytes > free)
-    return Error{ErrorCode::TooLarge,
-                 fmt::format("a context of {} positions takes {} MiB of cache, {} MiB are free; "
-                             "ask for a smaller context",
-                             capacity, bytes >> 20, free >> 20)};
-  auto memory = HugeBuffer::allocate(bytes);
-  if (!memory) return memory.error();
-  cache->memory_ = std::move(*memory);
+KvCache::KvCache(const KvShape& shape, int capacity, std::vector<KvPage> shared)
+    : SequenceState(capacity, static_cast<int>(shared.size()) * kSpan),
+      shape_(shape),
+      element_(element_of(shape.type)),
+      pages_(std::move(shared)) {}
+
+Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacity) {
+  std::unique_ptr<KvCache> cache(new KvCache(shape, capacity, {}));
+  if (auto added = cache->add_pages(); !added) return added.error();
   return cache;
 }
 
-std::byte* KvCache::keys(int layer) const {
-  return memory_.data() +
-         (key_head_bytes_ + value_head_bytes_) * shape_.n_kv_heads * static_cast<size_t>(layer);
+Result<void> KvCache::add_pages() {
+  const size_t missing = pages_for(capacity()) - pages_.size();
+  const size_t bytes = shape_.page_bytes() * missing;
+  if (missing > 0) {
+    // Pages come when they are first written; what cannot fit is refused now, not then.
+    if (const uint64_t free = available_memory(); bytes > free)
+      return Error{ErrorCode::TooLarge,
+                   fmt::format("a context of {} positions takes {} MiB of cache, {} MiB are free; "
+                               "ask for a smaller context",
+                               capacity(), bytes >> 20, free >> 20)};
+    auto memory = HugeBuffer::allocate(bytes);
+    if (!memory) return memory.error();
+    const auto shared = std::make_shared<HugeBuffer>(std::move(*memory));
+    for (size_t i = 0; i < missing; ++i)
+      pages_.emplace_back(shared, shared->data() + shape_.page_bytes() * i);
+  }
+  for (const KvPage& page : pages_) page_data_.push_back(page.get());
+  return {};
 }
 
-std::byte* KvCache::values(int layer) const {
-  return keys(layer) + key_head_bytes_ * shape_.n_kv_heads;
+int64_t KvCache::bytes() const {
+  return std::ssize(pages_) * static_cast<int64_t>(shape_.page_bytes());
+}
+
+Result<std::unique_ptr<SequenceState>> KvCache::fork(int capacity, int length) const {
+  check(length >= 0 && length <= this->length(), "only committed positions are shared");
+  const int shared = length / kSpan;  // pages
+  std::unique_ptr<KvCache> cache(new KvCache(shape_, std::max(capacity, shared * kSpan),
+                                             {pages_.begin(), pages_.begin() + shared}));
+  if (auto added = cache->add_pages(); !added) return added.error();
+  return std::unique_ptr<SequenceState>(std::move(cache));
 }
 
 void KvCache::open(const Block& block) {
@@ -63,21 +81,22 @@ void KvCache::open(const Block& block) {
 
 void KvCache::append(int layer, int position, const float* k, const float* v,
                      const KernelTable& table) {
-  for (int head = 0; head < shape_.n_kv_heads; ++head) {
-    table.append_key(k + head * shape_.head_dim, shape_.head_dim, element_,
-                     keys(layer) + head * key_head_bytes_, position);
-    table.append_value(v + head * shape_.head_dim, shape_.head_dim, value_stride_, element_,
-                       values(layer) + head * value_head_bytes_, position);
+  std::byte* page = page_data_[position / kSpan] + layer * shape_.layer_bytes();
+  const int slot = position % kSpan;
+  for (int head = 0; head < shape_.n_kv_heads; ++head, page += shape_.head_bytes()) {
+    table.append_key(k + head * shape_.head_dim, shape_.head_dim, element_, page, slot);
+    table.append_value(v + head * shape_.head_dim, shape_.head_dim, shape_.value_stride(), element_,
+                       page + shape_.key_bytes(), slot);
   }
 }
 
 void KvCache::fill(int layer, AttendArgs& args) const {
   args.element = element_;
-  args.keys = keys(layer);
-  args.values = values(layer);
-  args.key_head_bytes = key_head_bytes_;
-  args.value_head_bytes = value_head_bytes_;
-  args.value_stride = value_stride_;
+  args.pages = page_data_.data();
+  args.layer_bytes = layer * shape_.layer_bytes();
+  args.head_bytes = shape_.head_bytes();
+  args.value_bytes = shape_.key_bytes();
+  args.value_stride = shape_.value_stride();
 }
 
 }  // namespace paceline

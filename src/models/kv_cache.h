@@ -2,7 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <span>
+#include <vector>
 
 #include "base/memory.h"
 #include "kernels/table.h"
@@ -14,16 +14,30 @@ struct KvShape {
   int n_layers = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
+  CacheType type = CacheType::F16;
+
+  size_t key_bytes() const;    // of one head in one page
+  size_t value_bytes() const;  // the same for values
+  size_t head_bytes() const { return key_bytes() + value_bytes(); }
+  size_t layer_bytes() const { return head_bytes() * n_kv_heads; }
+  size_t page_bytes() const { return layer_bytes() * n_layers; }
+  int value_stride() const { return (head_dim + 15) / 16 * 16; }  // elements
 };
 
-// A flat cache: position p of a chain stands at slot p, so rolling back is counting fewer rows.
-// Keys lie in tiles of 16 positions, values a row a position (kernels/table.h, AttendArgs).
+// kSpan positions of one sequence, every layer and head: [layer][key head][keys, then values], see
+// AttendArgs. The memory that it is a part of is given back with the last page of it.
+using KvPage = std::shared_ptr<std::byte>;
+
+// Position p of a chain stands in page p / kSpan, so rolling back is counting fewer rows. Pages
+// below the committed length are never written again, so sequences that begin alike share them.
 class KvCache final : public SequenceState {
  public:
   // TooLarge when the memory is not there, with both numbers.
-  static Result<std::unique_ptr<KvCache>> make(const KvShape& shape, int capacity, CacheType type);
+  static Result<std::unique_ptr<KvCache>> make(const KvShape& shape, int capacity);
 
-  int64_t bytes() const override { return static_cast<int64_t>(memory_.size()); }
+  int64_t bytes() const override;
+  // Shares whole pages.
+  Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const override;
 
   // Announces the block whose rows append() will write. Only chains: the branches of a tree need a
   // keep() that moves the rows of the path together.
@@ -36,17 +50,14 @@ class KvCache final : public SequenceState {
   void fill(int layer, AttendArgs& args) const;
 
  private:
-  KvCache(const KvShape& shape, int capacity, CacheType type);
-
-  std::byte* keys(int layer) const;
-  std::byte* values(int layer) const;
+  KvCache(const KvShape& shape, int capacity, std::vector<KvPage> shared);
+  // Takes new pages behind those that are there, up to the capacity.
+  Result<void> add_pages();
 
   KvShape shape_;
   CacheElement element_;
-  int value_stride_;
-  size_t key_head_bytes_;
-  size_t value_head_bytes_;
-  HugeBuffer memory_;
+  std::vector<KvPage> pages_;
+  std::vector<std::byte*> page_data_;  // the same, as kernels read them
 };
 
 }  // namespace paceline

@@ -27,9 +27,10 @@ struct LayerWeights {
   std::vector<float> q_bias, k_bias, v_bias, out_bias, gate_bias, up_bias, down_bias;
 };
 
-// Activations of one pass.
+// Activations of one pass. Rows of all sequences stand one behind another.
 struct LlamaWorkspace final : Workspace {
   int max_rows() const override { return rows_limit; }
+  int max_logit_rows() const override { return logit_rows_limit; }
 
   int rows_limit = 0;
   int logit_rows_limit = 0;
@@ -37,7 +38,8 @@ struct LlamaWorkspace final : Workspace {
   HugeBuffer memory;
   Activations prepared;
   float *h, *x, *q, *k, *v, *attended, *gate, *up, *hidden, *logits, *attend_scratch;
-  float *cos, *sin;  // (rows, head_dim / 2): the rotation of each row
+  float *cos, *sin;                      // (rows, head_dim / 2): the rotation of each row
+  std::vector<AttendArgs> attend_parts;  // one for each sequence
 };
 
 class Llama final : public Model {
@@ -49,8 +51,8 @@ class Llama final : public Model {
   Result<std::unique_ptr<SequenceState>> make_state(int capacity, CacheType cache) const override;
   Result<std::unique_ptr<Workspace>> make_workspace(int max_rows,
                                                     int max_logit_rows) const override;
-  TrunkOut forward(const Block& block, SequenceState& state, LogitRows rows,
-                   Workspace& workspace) const override;
+  using Model::forward;
+  void forward(std::span<PassPart> parts, Workspace& workspace) const override;
 
  private:
   Llama(const DenseConfig& config, const KernelTable& table, int threads, bool wide)
@@ -59,8 +61,9 @@ class Llama final : public Model {
         kernels_{&table, pool_.get(), wide} {}
 
   void ask_for_weights(WeightLoader& weights, bool gguf);
-  void layer(int index, const Block& block, KvCache& cache, LlamaWorkspace& s) const;
-  void attention(int index, const Block& block, KvCache& cache, LlamaWorkspace& s) const;
+  void layer(int index, int rows, std::span<PassPart> parts, LlamaWorkspace& s) const;
+  void attention(int index, int rows, std::span<PassPart> parts, LlamaWorkspace& s) const;
+  void write_logits(int rows, std::span<PassPart> parts, LlamaWorkspace& s) const;
   // Where a row's cosines or sines stand.
   float* rotation(float* all, int row) const {
     return all + static_cast<int64_t>(row) * (config_.head_dim / 2);
@@ -88,10 +91,9 @@ Product product(const PackedMatrix& w, Mat<float> y, const std::vector<float>& b
 
 // --- one pass ------------------------------------------------------------------------------------
 
-// Attention of one layer over the block; h (rows, dim) is the residual stream.
-void Llama::attention(int index, const Block& block, KvCache& cache, LlamaWorkspace& s) const {
+// Attention of one layer; h (rows, dim) is the residual stream.
+void Llama::attention(int index, int rows, std::span<PassPart> parts, LlamaWorkspace& s) const {
   const LayerWeights& w = layers_[index];
-  const int rows = block.rows();
   const int q_dim = config_.n_heads * config_.head_dim;
   const int kv_dim = config_.n_kv_heads * config_.head_dim;
   const Mat<float> h(s.h, rows, config_.dim), x(s.x, rows, config_.dim);
@@ -102,34 +104,39 @@ void Llama::attention(int index, const Block& block, KvCache& cache, LlamaWorksp
   rms_norm(h, w.attn_norm.data(), config_.norm_eps, x, kernels_);
   project(x, {product(w.q, q, w.q_bias), product(w.k, k, w.k_bias), product(w.v, v, w.v_bias)},
           s.prepared, kernels_);
-  for (int row = 0; row < rows; ++row) {
-    const float* cos = rotation(s.cos, row);
-    const float* sin = rotation(s.sin, row);
-    table.rope(q.row(row).data(), config_.n_heads, config_.head_dim, cos, sin);
-    table.rope(k.row(row).data(), config_.n_kv_heads, config_.head_dim, cos, sin);
-    cache.append(index, block.positions()[row], k.row(row).data(), v.row(row).data(),
-                 table);  // provisional
+  s.attend_parts.clear();
+  int row = 0;
+  for (PassPart& part : parts) {
+    auto& cache = static_cast<KvCache&>(*part.state);
+    AttendArgs& args = s.attend_parts.emplace_back(
+        AttendArgs{.q = q.row(row).data(),
+                   .out = attended.row(row).data(),
+                   .rows = part.block->rows(),
+                   .positions = part.block->positions().data(),
+                   .n_heads = config_.n_heads,
+                   .n_kv_heads = config_.n_kv_heads,
+                   .head_dim = config_.head_dim,
+                   .scale = 1.0f / __builtin_sqrtf(static_cast<float>(config_.head_dim))});
+    cache.fill(index, args);
+    for (const int position : part.block->positions()) {
+      const float* cos = rotation(s.cos, row);
+      const float* sin = rotation(s.sin, row);
+      table.rope(q.row(row).data(), config_.n_heads, config_.head_dim, cos, sin);
+      table.rope(k.row(row).data(), config_.n_kv_heads, config_.head_dim, cos, sin);
+      cache.append(index, position, k.row(row).data(), v.row(row).data(), table);  // provisional
+      ++row;
+    }
   }
-  AttendArgs args{.q = q.data,
-                  .out = attended.data,
-                  .rows = rows,
-                  .positions = block.positions().data(),
-                  .n_heads = config_.n_heads,
-                  .n_kv_heads = config_.n_kv_heads,
-                  .head_dim = config_.head_dim,
-                  .scale = 1.0f / __builtin_sqrtf(static_cast<float>(config_.head_dim))};
-  cache.fill(index, args);
-  attend(args, s.attend_scratch, s.attend_scratch_per_thread, kernels_);
+  attend(s.attend_parts, s.attend_scratch, s.attend_scratch_per_thread, kernels_);
   project(attended, {product(w.out, h, w.out_bias, Store::Add)}, s.prepared, kernels_);
 }
 
-void Llama::layer(int index, const Block& block, KvCache& cache, LlamaWorkspace& s) const {
+void Llama::layer(int index, int rows, std::span<PassPart> parts, LlamaWorkspace& s) const {
   const LayerWeights& w = layers_[index];
-  const int rows = block.rows();
   const Mat<float> h(s.h, rows, config_.dim), x(s.x, rows, config_.dim);
   const Mat<float> gate(s.gate, rows, config_.hidden_dim), up(s.up, rows, config_.hidden_dim);
 
-  attention(index, block, cache, s);
+  attention(index, rows, parts, s);
   rms_norm(h, w.ffn_norm.data(), config_.norm_eps, x, kernels_);
   project(x, {product(w.gate, gate, w.gate_bias), product(w.up, up, w.up_bias)}, s.prepared,
           kernels_);
@@ -137,31 +144,52 @@ void Llama::layer(int index, const Block& block, KvCache& cache, LlamaWorkspace&
   project(gate, {product(w.down, h, w.down_bias, Store::Add)}, s.prepared, kernels_);
 }
 
-TrunkOut Llama::forward(const Block& block, SequenceState& state, LogitRows rows,
-                        Workspace& workspace) const {
-  auto& cache = static_cast<KvCache&>(state);
-  auto& s = static_cast<LlamaWorkspace&>(workspace);
-  const int n = block.rows();
-  check(n <= s.rows_limit, "a block fits into the workspace");
-  cache.open(block);
-
-  const Mat<float> h(s.h, n, config_.dim), hidden(s.hidden, n, config_.dim);
-  for (int row = 0; row < n; ++row) {
-    const TokenId token = block.tokens()[row];
-    check(token >= 0 && token < config_.vocab_size, "token ids lie inside the vocabulary");
-    unpack_row(embedding_, token, h.row(row));
-    rope_angles(frequencies_, block.positions()[row], rotation(s.cos, row), rotation(s.sin, row));
-  }
-  for (int index = 0; index < config_.n_layers; ++index) layer(index, block, cache, s);
-  rms_norm(h, final_norm_.data(), config_.norm_eps, hidden, kernels_);
-
-  const int first = rows == LogitRows::Last ? n - 1 : 0;
-  const int n_logits = rows == LogitRows::None ? 0 : n - first;
+// Logits of the rows that each part asks for, and every part's views.
+void Llama::write_logits(int rows, std::span<PassPart> parts, LlamaWorkspace& s) const {
+  const Mat<float> hidden(s.hidden, rows, config_.dim);
+  int n_logits = 0;
+  for (const PassPart& part : parts) n_logits += part.n_logits();
   check(n_logits <= s.logit_rows_limit, "the workspace has room for the logits");
   const Mat<float> logits(s.logits, n_logits, config_.vocab_size);
-  if (n_logits > 0)
-    project(hidden.middle(first, n_logits), {{output_, logits}}, s.prepared, kernels_);
-  return {.logits = logits, .hidden = hidden};
+  const Mat<float> chosen(s.x, n_logits, config_.dim);  // free by now
+  int row = 0;
+  int logit_row = 0;
+  for (PassPart& part : parts) {
+    const int part_rows = part.block->rows();
+    const int n = part.n_logits();
+    part.out.hidden = hidden.middle(row, part_rows);
+    part.out.logits = logits.middle(logit_row, n);
+    std::copy_n(hidden.data + static_cast<int64_t>(row + part_rows - n) * config_.dim,
+                static_cast<int64_t>(n) * config_.dim,
+                chosen.data + static_cast<int64_t>(logit_row) * config_.dim);
+    row += part_rows;
+    logit_row += n;
+  }
+  if (n_logits > 0) project(chosen, {{output_, logits}}, s.prepared, kernels_);
+}
+
+void Llama::forward(std::span<PassPart> parts, Workspace& workspace) const {
+  auto& s = static_cast<LlamaWorkspace&>(workspace);
+  int rows = 0;
+  for (const PassPart& part : parts) rows += part.block->rows();
+  check(rows <= s.rows_limit, "the blocks of a pass fit into the workspace");
+
+  const Mat<float> h(s.h, rows, config_.dim);
+  int row = 0;
+  for (const PassPart& part : parts) {
+    static_cast<KvCache&>(*part.state).open(*part.block);
+    for (int i = 0; i < part.block->rows(); ++i, ++row) {
+      const TokenId token = part.block->tokens()[i];
+      check(token >= 0 && token < config_.vocab_size, "token ids lie inside the vocabulary");
+      unpack_row(embedding_, token, h.row(row));
+      rope_angles(frequencies_, part.block->positions()[i], rotation(s.cos, row),
+                  rotation(s.sin, row));
+    }
+  }
+  for (int index = 0; index < config_.n_layers; ++index) layer(index, rows, parts, s);
+  rms_norm(h, final_norm_.data(), config_.norm_eps, Mat<float>(s.hidden, rows, config_.dim),
+           kernels_);
+  write_logits(rows, parts, s);
 }
 
 // --- memory --------------------------------------------------------------------------------------
@@ -173,7 +201,7 @@ Result<std::unique_ptr<SequenceState>> Llama::make_state(int capacity, CacheType
                              "made for",
                              capacity, config_.context_length)};
   auto made =
-      KvCache::make({config_.n_layers, config_.n_kv_heads, config_.head_dim}, capacity, cache);
+      KvCache::make({config_.n_layers, config_.n_kv_heads, config_.head_dim, cache}, capacity);
   if (!made) return made.error();
   return std::unique_ptr<SequenceState>(std::move(*made));
 }
@@ -221,6 +249,7 @@ Result<std::unique_ptr<Workspace>> Llama::make_workspace(int max_rows, int max_l
   auto prepared = Activations::make(max_rows, widest);
   if (!prepared) return prepared.error();
   s->prepared = std::move(*prepared);
+  s->attend_parts.reserve(max_rows);
   return std::unique_ptr<Workspace>(std::move(s));
 }
 

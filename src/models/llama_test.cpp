@@ -198,6 +198,120 @@ TEST(Llama, RollbackIsCommitOfFewerRows) {
   }
 }
 
+// Sequences that share passes, each with blocks of its own size, joining and leaving as they come;
+// rows with and without logits.
+TEST(Llama, NeighboursInAPassChangeNothing) {
+  const fs::path folder = kGoldens / "plain";
+  const Golden golden = read_golden(folder);
+  for (const int threads : {1, 3}) {
+    const auto model = load(folder, {.threads = threads});
+    ASSERT_NE(model, nullptr);
+    const int vocab = model->info().vocab_size;
+    auto workspace = *model->make_workspace(64, 64);
+    struct Member {
+      std::vector<TokenId> ids;
+      std::vector<float> expected;
+      std::unique_ptr<SequenceState> state;
+      Block block{16};
+      int joins = 0;
+    };
+    std::vector<Member> members(4);
+    for (int i = 0; i < 4; ++i) {
+      Member& member = members[i];
+      member.ids.assign(golden.ids.begin() + i, golden.ids.begin() + 150 + i);
+      if (i == 2) std::reverse(member.ids.begin(), member.ids.end());
+      member.expected = logits_of(*model, member.ids, 1, CacheType::F16);
+      member.state = *model->make_state(150, CacheType::F16);
+      member.joins = 3 * i;
+    }
+    int compared = 0;
+    for (int step = 0; step < 120; ++step) {
+      std::vector<PassPart> parts;
+      std::vector<Member*> whose;
+      for (int i = 0; i < 4; ++i) {
+        Member& member = members[i];
+        const int at = member.state->length();
+        const int rows = std::min(1 + (step * 7 + i * 5) % 13, 150 - at);
+        if (step < member.joins || rows == 0 || (step + i) % 5 == 0) continue;
+        member.block.reset(at);
+        for (int row = 0; row < rows; ++row) member.block.add(member.ids[at + row]);
+        constexpr LogitRows kRows[] = {LogitRows::All, LogitRows::Last, LogitRows::None};
+        parts.push_back({&member.block, member.state.get(), kRows[(step + i) % 3]});
+        whose.push_back(&member);
+      }
+      if (parts.empty()) continue;
+      model->forward(parts, *workspace);
+      for (size_t p = 0; p < parts.size(); ++p) {
+        Member& member = *whose[p];
+        const int rows = member.block.rows();
+        const int n = parts[p].n_logits();
+        ASSERT_EQ(parts[p].out.logits.rows, n);
+        ASSERT_EQ(parts[p].out.hidden.rows, rows);
+        for (int i = 0; i < n; ++i) {
+          const int64_t row = member.block.first_pos() + rows - n + i;
+          ASSERT_EQ(std::memcmp(parts[p].out.logits.row(i).data(), &member.expected[row * vocab],
+                                vocab * 4),
+                    0)
+              << "position " << row << " step " << step;
+          ++compared;
+        }
+        // Some rows are rolled back and come again.
+        member.state->commit((step + p) % 4 == 0 ? rows / 2 : rows);
+      }
+    }
+    EXPECT_GT(compared, 200);
+  }
+}
+
+// A fork reads the shared pages and writes none of them: both go on as if alone.
+TEST(Llama, ForksShareWholePagesAndGoTheirOwnWays) {
+  const fs::path folder = kGoldens / "plain";
+  const Golden golden = read_golden(folder);
+  const auto model = load(folder, {.threads = 1});
+  ASSERT_NE(model, nullptr);
+  const int vocab = model->info().vocab_size;
+  auto workspace = *model->make_workspace(16, 16);
+  std::vector<TokenId> other(golden.ids.begin(), golden.ids.begin() + 150);
+  for (int i = 70; i < 150; ++i) other[i] = (other[i] + 1) % vocab;
+  const std::vector<TokenId> first(golden.ids.begin(), golden.ids.begin() + 150);
+  Block block(16);
+  const auto read = [&](SequenceState& state, const std::vector<TokenId>& ids, int end,
+                        const std::vector<float>* expected) {
+    while (state.length() < end) {
+      const int at = state.length();
+      block.reset(at);
+      for (int i = at; i < std::min(at + 7, end); ++i) block.add(ids[i]);
+      const TrunkOut out = model->forward(block, state, LogitRows::All, *workspace);
+      for (int i = 0; expected != nullptr && i < block.rows(); ++i)
+        ASSERT_EQ(
+            std::memcmp(out.logits.row(i).data(), &(*expected)[int64_t{at + i} * vocab], vocab * 4),
+            0)
+            << at + i;
+      state.commit(block.rows());
+    }
+  };
+  const auto expected_first = logits_of(*model, first, 1, CacheType::F16);
+  const auto expected_other = logits_of(*model, other, 1, CacheType::F16);
+  auto state = *model->make_state(150, CacheType::F16);
+  read(*state, first, 100, &expected_first);
+
+  auto fork = *state->fork(150, 70);  // the tokens differ from 70 on
+  EXPECT_EQ(fork->length(), 64);
+  EXPECT_EQ(fork->capacity(), 150);
+  read(*fork, other, 120, &expected_other);
+  read(*state, first, 150, &expected_first);
+  state.reset();  // the shared page outlives it
+  read(*fork, other, 150, &expected_other);
+
+  const auto kept = *fork->fork(0, 150);
+  EXPECT_EQ(kept->length(), 128);
+  EXPECT_EQ(kept->capacity(), 128);
+  auto again = *kept->fork(150, 128);
+  EXPECT_EQ(again->bytes(), fork->bytes());
+  read(*again, other, 150, &expected_other);
+  EXPECT_EQ((*again->fork(10, 63))->length(), 0);
+}
+
 TEST(Llama, ContextBeyondTheModelIsRefused) {
   const auto model = load(kGoldens / "plain", {});
   ASSERT_NE(model, nullptr);
@@ -207,7 +321,7 @@ TEST(Llama, ContextBeyondTheModelIsRefused) {
 }
 
 TEST(KvCache, RefusesWhatCannotFit) {
-  const auto cache = KvCache::make({1000, 1000, 1000}, 1 << 20, CacheType::F32);
+  const auto cache = KvCache::make({1000, 1000, 1000, CacheType::F32}, 1 << 20);
   ASSERT_FALSE(cache);
   EXPECT_EQ(cache.error().code, ErrorCode::TooLarge);
 }

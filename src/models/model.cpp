@@ -40,4 +40,23 @@ void SequenceState::commit(int n_rows) {
   commit(std::span<const int>(chain_path_).first(n_rows));
 }
 
+int PassPart::n_logits() const {
+  switch (logit_rows) {
+    case LogitRows::None:
+      return 0;
+    case LogitRows::Last:
+      return 1;
+    case LogitRows::All:
+      return block->rows();
+  }
+  return 0;
+}
+
+TrunkOut Model::forward(const Block& block, SequenceState& state, LogitRows rows,
+                        Workspace& workspace) const {
+  PassPart part = {.block = &block, .state = &state, .logit_rows = rows};
+  forward({&part, 1}, workspace);
+  return part.out;
+}
+
 }  // namespace paceline

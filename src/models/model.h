@@ -46,6 +46,12 @@ class SequenceState {
   int capacity() const { return capacity_; }  // positions there is room for
   virtual int64_t bytes() const = 0;          // memory that the caches take
 
+  // Another sequence that begins with the first `length` committed positions of this one, or with
+  // fewer: as many as the family can share. What is shared is held by reference and written by
+  // neither. It has room for `capacity` positions, at least for what it shares. TooLarge as
+  // make_state.
+  virtual Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const = 0;
+
   // Keeps those rows of the block read last that lie on `path`: row indices, each the parent of the
   // next, the first without parent. Every other row is void, as if it had never been read.
   void commit(std::span<const int> path);
@@ -53,7 +59,8 @@ class SequenceState {
   void commit(int n_rows);
 
  protected:
-  explicit SequenceState(int capacity) : capacity_(capacity) {}
+  // length: positions that are there from the start, of a fork.
+  explicit SequenceState(int capacity, int length = 0) : length_(length), capacity_(capacity) {}
 
   // forward() announces the block that it is about to append.
   void open_block(const Block& block);
@@ -74,17 +81,28 @@ class SequenceState {
 // Which rows of a block are to get logits.
 enum class LogitRows { None, Last, All };
 
-// Results of one pass; views into the workspace, valid until its next use.
+// What a pass gives to one sequence; views into the workspace, valid until its next use.
 struct TrunkOut {
   Mat<const float> logits;  // (asked-for rows, vocab_size)
   Mat<const float> hidden;  // (rows, dim), after the final norm
+};
+
+// One sequence's part of a pass.
+struct PassPart {
+  const Block* block = nullptr;
+  SequenceState* state = nullptr;  // of this sequence alone
+  LogitRows logit_rows = LogitRows::All;
+  TrunkOut out = {};  // set by forward
+
+  int n_logits() const;
 };
 
 // Memory for the activations of one pass, taken at start.
 class Workspace {
  public:
   virtual ~Workspace() = default;
-  virtual int max_rows() const = 0;
+  virtual int max_rows() const = 0;        // of all sequences of a pass together
+  virtual int max_logit_rows() const = 0;  // the same for rows that get logits
 };
 
 // A trunk. Const after loading: what changes is an argument. It computes on a pool of threads of
@@ -98,15 +116,18 @@ class Model {
   // TooLarge when the caches for `capacity` positions do not fit into memory.
   virtual Result<std::unique_ptr<SequenceState>> make_state(int capacity,
                                                             CacheType cache) const = 0;
-  // max_rows: rows of the largest block; max_logit_rows: rows for which logits are asked at most.
+  // max_rows: rows of the largest pass; max_logit_rows: rows for which logits are asked at most.
   virtual Result<std::unique_ptr<Workspace>> make_workspace(int max_rows,
                                                             int max_logit_rows) const = 0;
 
-  // Reads the block behind the committed positions of `state`. Its rows are provisional until
-  // state.commit. Row r's results depend on the committed positions and on r's ancestors alone, bit
-  // for bit: never on the number of rows, siblings, threads or earlier chunking. Allocates nothing.
-  virtual TrunkOut forward(const Block& block, SequenceState& state, LogitRows rows,
-                           Workspace& workspace) const = 0;
+  // Reads each part's block behind the committed positions of its state; the weights are streamed
+  // once for all. Rows are provisional until state.commit. Row r's results depend on the committed
+  // positions of its own sequence and on r's ancestors alone, bit for bit: never on the number of
+  // rows, other sequences, siblings, threads or earlier chunking. Allocates nothing.
+  virtual void forward(std::span<PassPart> parts, Workspace& workspace) const = 0;
+  // The same for one sequence.
+  TrunkOut forward(const Block& block, SequenceState& state, LogitRows rows,
+                   Workspace& workspace) const;
 };
 
 }  // namespace paceline

@@ -28,9 +28,10 @@ inline constexpr int kEvidenceLevels = 16;
 // The calls come in this order: begin; prefill for the chunks of the prompt; observe with the first
 // token of the output; then draft (not in every round) and observe in turn. Each row of the trunk's
 // hiddens that is committed is handed over exactly once, together with the token that followed it,
-// in the order of positions and without a gap: what a draft head needs to keep one entry of its own
-// cache per committed position. Rows that fell never arrive; what draft() itself wrote into such a
-// cache is provisional, and observe overwrites it from the trunk's true hiddens.
+// in the order of positions and without a gap, but for the prompt's beginning where it was taken
+// over from an earlier sequence and not read again: what a draft head needs to keep one entry of
+// its own cache per committed position. Rows that fell never arrive; what draft() itself wrote into
+// such a cache is provisional, and observe overwrites it from the trunk's true hiddens.
 class Drafter {
  public:
   virtual ~Drafter() = default;

@@ -8,19 +8,11 @@
 namespace paceline {
 namespace {
 
-class Stopwatch {
- public:
-  // Seconds since the last call, or since it was made.
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    const std::chrono::duration<double> passed = now - last_;
-    last_ = now;
-    return passed.count();
-  }
+using Clock = std::chrono::steady_clock;
 
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // A round emits one token more than drafts stand, and never more than the budget.
 std::span<const Draft> propose(Sequence& seq, Drafter& drafter, int limit) {
@@ -33,11 +25,10 @@ std::span<const Draft> select(std::span<const Draft> proposed, const Depth& dept
   return proposed.first(depth.policy->choose(proposed, *depth.costs));
 }
 
-const Block& block_with(Sequence& seq, std::span<const Draft> drafts) {
+void fill_block(Sequence& seq, std::span<const Draft> drafts) {
   seq.block.reset(seq.state->length());
   seq.block.add(seq.pending);
   for (const Draft& draft : drafts) seq.block.add(draft.token);
-  return seq.block;
 }
 
 // Hands out the drafts that stand and the token behind them, until one ends the sequence. Whether
@@ -58,28 +49,32 @@ bool emit(Sequence& seq, const Accepted& accepted, std::span<const Draft> drafts
 
 }  // namespace
 
-Result<RoundStats> run_round(Sequence& seq, Drafter& drafter, const Depth& depth,
-                             const AcceptRule& rule, TokenSink& sink) {
+OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth) {
   check(seq.pending >= 0 && seq.budget >= 1, "a round has a pending token and room for one more");
-  Stopwatch watch;
+  const auto start = Clock::now();
+  OpenRound round;
+  round.proposed = propose(seq, drafter, depth.limit);
+  round.drafts = select(round.proposed, depth);
+  fill_block(seq, round.drafts);  // the pending token, then drafts
+  round.draft_seconds = seconds_since(start);
+  return round;
+}
+
+Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const TrunkOut& out,
+                               Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                               TokenSink& sink) {
   RoundStats stats;
-
-  const auto proposed = propose(seq, drafter, depth.limit);
-  const auto drafts = select(proposed, depth);
-  const Block& block = block_with(seq, drafts);  // the pending token, then drafts
-  stats.draft_seconds = watch.lap();
-
-  const TrunkOut out = seq.trunk->forward(block, *seq.state, LogitRows::All, *seq.workspace);
-  stats.verify_seconds = watch.lap();
-
-  const auto accepted = rule.accept(block.tokens().subspan(1), out.logits, block.first_pos());
+  const auto drafts = round.drafts;
+  const auto accepted =
+      rule.accept(seq.block.tokens().subspan(1), out.logits, seq.block.first_pos());
   if (!accepted) return accepted.error();
   stats.ended = !emit(seq, *accepted, drafts, out.logits, sink);
-  stats.n_proposed = static_cast<int>(proposed.size());
+  stats.n_proposed = static_cast<int>(round.proposed.size());
   stats.n_emitted = static_cast<int>(seq.emitted.size());
   stats.n_drafted = static_cast<int>(drafts.size());
   if (stats.ended) stats.n_drafted = std::min(stats.n_drafted, stats.n_emitted);
   stats.n_accepted = std::min(accepted->n_drafts, stats.n_emitted);
+  stats.draft_seconds = round.draft_seconds;
 
   seq.state->commit(stats.n_emitted);  // later rows are rolled back
   seq.pending = seq.emitted.back();
@@ -87,6 +82,18 @@ Result<RoundStats> run_round(Sequence& seq, Drafter& drafter, const Depth& depth
   drafter.observe(seq.emitted, out.hidden.top(stats.n_emitted));  // heads catch up with the text
   if (depth.policy != nullptr)
     depth.policy->record(drafts.first(stats.n_drafted), stats.n_accepted);
+  return stats;
+}
+
+Result<RoundStats> run_round(Sequence& seq, const Model& trunk, Workspace& workspace,
+                             Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                             TokenSink& sink) {
+  const OpenRound round = open_round(seq, drafter, depth);
+  const auto start = Clock::now();
+  const TrunkOut out = trunk.forward(seq.block, *seq.state, LogitRows::All, workspace);
+  const double verify_seconds = seconds_since(start);
+  auto stats = close_round(seq, round, out, drafter, depth, rule, sink);
+  if (stats) stats->verify_seconds = verify_seconds;
   return stats;
 }
 

@@ -1,4 +1,4 @@
-// A round: draft, verify, accept, commit; one trunk pass.
+// A round: draft, verify, accept, commit; one trunk pass, which sequences may share.
 #pragma once
 
 #include "spec/accept.h"
@@ -15,6 +15,13 @@ struct Depth {
   const CostModel* costs = nullptr;  // for the policy
 };
 
+// A round that waits for the trunk: its block stands in the sequence.
+struct OpenRound {
+  std::span<const Draft> proposed;  // guesses of the drafter
+  std::span<const Draft> drafts;    // those that the block holds
+  double draft_seconds = 0;
+};
+
 // Counts of one round. Drafts behind a token that ends the sequence count neither as drafted nor as
 // accepted.
 struct RoundStats {
@@ -24,14 +31,23 @@ struct RoundStats {
   int n_emitted = 0;   // tokens
   bool ended = false;  // the sink ended the sequence
   double draft_seconds = 0;
-  double verify_seconds = 0;
+  double verify_seconds = 0;  // the whole pass, also where several sequences share it
 };
 
-// Runs one round of a sequence that has a pending token and a budget of at least 1. The block is
-// clipped to the budget, so that a round never emits more. One row is committed for each token
-// emitted: the last of them is the new pending token. Every later row is void. Allocates nothing.
-// An error (a row without a finite maximum) leaves the text as it was before the round.
-Result<RoundStats> run_round(Sequence& seq, Drafter& drafter, const Depth& depth,
-                             const AcceptRule& rule, TokenSink& sink);
+// Puts the pending token and the drafts into the block. The sequence has a pending token and a
+// budget of at least 1; the block is clipped to the budget, so that a round never emits more.
+OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth);
+
+// Accepts and commits what the trunk made of the block, logits of all rows. One row is committed
+// for each token emitted: the last of them is the new pending token. Every later row is void.
+// Allocates nothing. An error (a row without a finite maximum) leaves the text as it was.
+Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const TrunkOut& out,
+                               Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                               TokenSink& sink);
+
+// A whole round of a sequence that runs alone.
+Result<RoundStats> run_round(Sequence& seq, const Model& trunk, Workspace& workspace,
+                             Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                             TokenSink& sink);
 
 }  // namespace paceline

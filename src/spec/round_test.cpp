@@ -261,14 +261,15 @@ TEST(NegativeControl, AcceptingOneTooManyChangesTheText) {
   const Tokens plain = toy_plain(model, options);
   for (const int place : {1, 2, 3, 4}) {
     PlaceDrafter drafter(plain, place);
-    auto seq = make_sequence(model, 5, options.budget, 4, CacheType::F32);
-    ASSERT_TRUE(seq);
+    auto seq =
+        make_sequence(*model.make_state(4 + options.budget, CacheType::F32), options.budget, 4);
+    auto workspace = *model.make_workspace(kPrefillRows, 5);
     CarelessSink sink(options.budget);
     drafter.begin(options.prompt, 100);
     const OneTooMany rule;
-    ASSERT_TRUE(run_prefill(*seq, options.prompt, drafter, rule, sink));
+    ASSERT_TRUE(run_prefill(seq, model, *workspace, options.prompt, drafter, rule, sink));
     for (bool ended = false; !ended;) {
-      const auto round = run_round(*seq, drafter, {.limit = 4}, rule, sink);
+      const auto round = run_round(seq, model, *workspace, drafter, {.limit = 4}, rule, sink);
       ASSERT_TRUE(round);
       ended = round->ended;
     }

@@ -6,22 +6,10 @@
 
 namespace paceline {
 
-Result<Sequence> make_sequence(const Model& trunk, int prompt_tokens, int budget, int max_depth,
-                               CacheType cache) {
-  check(prompt_tokens >= 1 && budget >= 1 && max_depth >= 0,
-        "a sequence has a prompt and a budget");
-  // The last token emitted is never read, so it needs no position.
-  const int capacity = prompt_tokens + budget - 1;
-  auto state = trunk.make_state(capacity, cache);
-  if (!state) return state.error();
-  const int max_rows = std::max(std::min(prompt_tokens, kPrefillRows), max_depth + 1);
-  auto workspace = trunk.make_workspace(max_rows, max_depth + 1);
-  if (!workspace) return workspace.error();
-
-  Sequence seq{.trunk = &trunk,
-               .state = std::move(*state),
-               .workspace = std::move(*workspace),
-               .block = Block(max_rows),
+Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int max_depth) {
+  check(budget >= 1 && max_depth >= 0, "a sequence has a budget");
+  Sequence seq{.state = std::move(state),
+               .block = Block(std::max(kPrefillRows, max_depth + 1)),
                .guesses = std::vector<Draft>(max_depth),
                .emitted = {},
                .pending = -1,
@@ -30,30 +18,42 @@ Result<Sequence> make_sequence(const Model& trunk, int prompt_tokens, int budget
   return seq;
 }
 
-Result<bool> run_prefill(Sequence& seq, std::span<const TokenId> prompt, Drafter& drafter,
-                         const AcceptRule& rule, TokenSink& sink) {
-  check(!prompt.empty() && seq.state->length() == 0, "a prefill starts an empty sequence");
-  for (size_t first = 0;;) {
-    const size_t rows = std::min<size_t>(prompt.size() - first, kPrefillRows);
-    const bool last = first + rows == prompt.size();
-    seq.block.reset(static_cast<int>(first));
-    for (const TokenId token : prompt.subspan(first, rows)) seq.block.add(token);
+LogitRows open_chunk(Sequence& seq, std::span<const TokenId> prompt) {
+  const auto first = static_cast<size_t>(seq.state->length());
+  check(first < prompt.size(), "there is a rest of the prompt to read");
+  const size_t rows = std::min<size_t>(prompt.size() - first, kPrefillRows);
+  seq.block.reset(static_cast<int>(first));
+  for (const TokenId token : prompt.subspan(first, rows)) seq.block.add(token);
+  return first + rows == prompt.size() ? LogitRows::Last : LogitRows::None;
+}
 
-    const TrunkOut out = seq.trunk->forward(
-        seq.block, *seq.state, last ? LogitRows::Last : LogitRows::None, *seq.workspace);
-    seq.state->commit(static_cast<int>(rows));
-    const int with_next = static_cast<int>(last ? rows - 1 : rows);  // rows followed by the prompt
-    drafter.prefill(prompt.subspan(first + 1, with_next), out.hidden.top(with_next));
-    first += rows;
-    if (!last) continue;
+Result<Progress> close_chunk(Sequence& seq, std::span<const TokenId> prompt, const TrunkOut& out,
+                             Drafter& drafter, const AcceptRule& rule, TokenSink& sink) {
+  const int first = seq.state->length();
+  const int rows = seq.block.rows();
+  seq.state->commit(rows);
+  const bool last = static_cast<size_t>(seq.state->length()) == prompt.size();
+  const int with_next = last ? rows - 1 : rows;  // rows followed by the prompt
+  drafter.prefill(prompt.subspan(first + 1, with_next), out.hidden.top(with_next));
+  if (!last) return Progress::Prompt;
 
-    const auto accepted = rule.accept({}, out.logits, static_cast<int>(first) - 1);
-    if (!accepted) return accepted.error();
-    seq.pending = accepted->next;
-    --seq.budget;
-    const bool goes_on = sink.emit({.id = seq.pending}, out.logits.row(0));
-    drafter.observe({&seq.pending, 1}, out.hidden.middle(with_next, 1));
-    return goes_on;
+  const auto accepted = rule.accept({}, out.logits, first + rows - 1);
+  if (!accepted) return accepted.error();
+  seq.pending = accepted->next;
+  --seq.budget;
+  const bool goes_on = sink.emit({.id = seq.pending}, out.logits.row(0));
+  drafter.observe({&seq.pending, 1}, out.hidden.middle(with_next, 1));
+  return goes_on ? Progress::Goes : Progress::Ended;
+}
+
+Result<Progress> run_prefill(Sequence& seq, const Model& trunk, Workspace& workspace,
+                             std::span<const TokenId> prompt, Drafter& drafter,
+                             const AcceptRule& rule, TokenSink& sink) {
+  for (;;) {
+    const LogitRows rows = open_chunk(seq, prompt);
+    const TrunkOut out = trunk.forward(seq.block, *seq.state, rows, workspace);
+    const auto progress = close_chunk(seq, prompt, out, drafter, rule, sink);
+    if (!progress || *progress != Progress::Prompt) return progress;
   }
 }
 

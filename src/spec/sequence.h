@@ -34,10 +34,8 @@ class TokenSink {
 // recurrent and convolution state keeps one copy a row of the block and takes over that of the last
 // row kept; in trees the rows of the path are moved together.
 struct Sequence {
-  const Model* trunk = nullptr;
   std::unique_ptr<SequenceState> state;
-  std::unique_ptr<Workspace> workspace;
-  Block block;
+  Block block;                   // what the trunk reads next
   std::vector<Draft> guesses;    // room for the drafts of a round
   std::vector<TokenId> emitted;  // tokens of the round under way
   TokenId pending = -1;
@@ -46,14 +44,26 @@ struct Sequence {
 
 inline constexpr int kPrefillRows = 64;  // rows of a chunk of the prompt; any number, same bytes
 
-// Takes all memory that prefill and rounds of this sequence need. prompt_tokens, budget: at least
-// 1; the caller has held their sum against the context. TooLarge when it does not fit into memory.
-Result<Sequence> make_sequence(const Model& trunk, int prompt_tokens, int budget, int max_depth,
-                               CacheType cache);
+// A sequence over this state, which may hold the beginning of the prompt already. budget: at least
+// 1; the state has room for prompt and budget but one, since the last token is never read.
+Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int max_depth);
 
-// Reads the prompt in chunks and emits the token behind it, which belongs to no round. False when
-// the sequence ended with it. The drafter has begun with the same prompt.
-Result<bool> run_prefill(Sequence& seq, std::span<const TokenId> prompt, Drafter& drafter,
-                         const AcceptRule& rule, TokenSink& sink);
+// Reading the prompt: a chunk at a time is put into the block, read by the trunk alone or in one
+// pass with other sequences, and closed.
+
+// The rows that are to get logits: those of the prompt's end.
+LogitRows open_chunk(Sequence& seq, std::span<const TokenId> prompt);
+
+enum class Progress { Prompt, Goes, Ended };  // more to read | rounds follow | the text is complete
+
+// Commits the chunk. With the last one emits the token behind the prompt, which belongs to no
+// round. The drafter has begun with the same prompt.
+Result<Progress> close_chunk(Sequence& seq, std::span<const TokenId> prompt, const TrunkOut& out,
+                             Drafter& drafter, const AcceptRule& rule, TokenSink& sink);
+
+// All chunks of a sequence that runs alone.
+Result<Progress> run_prefill(Sequence& seq, const Model& trunk, Workspace& workspace,
+                             std::span<const TokenId> prompt, Drafter& drafter,
+                             const AcceptRule& rule, TokenSink& sink);
 
 }  // namespace paceline

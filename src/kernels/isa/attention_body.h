@@ -56,14 +56,13 @@ LANES_INLINE void with_element(CacheElement element, Function f) {
   }
 }
 
-void append_key(const float* k, int head_dim, CacheElement element, std::byte* head_keys,
-                int position) {
+void append_key(const float* k, int head_dim, CacheElement element, std::byte* page_keys,
+                int slot) {
   with_element(
       element, [&]<class E>() __attribute__((always_inline)) {
         using Type = typename E::Type;
-        Type* lane = reinterpret_cast<Type*>(head_keys) +
-                     static_cast<int64_t>(position / kKeyTile) * head_dim * kKeyTile +
-                     position % kKeyTile;
+        Type* lane = reinterpret_cast<Type*>(page_keys) +
+                     static_cast<int64_t>(slot / kKeyTile) * head_dim * kKeyTile + slot % kKeyTile;
         for (int d = 0; d < head_dim; d += kLanes) {
           const int n = head_dim - d < kLanes ? head_dim - d : kLanes;
           Type rounded[kLanes];
@@ -74,12 +73,12 @@ void append_key(const float* k, int head_dim, CacheElement element, std::byte* h
 }
 
 void append_value(const float* v, int head_dim, int value_stride, CacheElement element,
-                  std::byte* head_values, int position) {
+                  std::byte* page_values, int slot) {
   with_element(
       element, [&]<class E>() __attribute__((always_inline)) {
         using Type = typename E::Type;
         Type* row =
-            reinterpret_cast<Type*>(head_values) + static_cast<int64_t>(position) * value_stride;
+            reinterpret_cast<Type*>(page_values) + static_cast<int64_t>(slot) * value_stride;
         for (int d = 0; d < head_dim; d += kLanes) {
           const int n = head_dim - d < kLanes ? head_dim - d : kLanes;
           E::put(row + d, n == kLanes ? load(v + d) : load_tail(v + d, n));
@@ -87,14 +86,13 @@ void append_value(const float* v, int head_dim, int value_stride, CacheElement e
       });
 }
 
-// Scores of NQ queries with NT tiles of 16 keys from tile `tile` on.
+// Scores of NQ queries with NT tiles of 16 keys from tile `tile` on, which stand at k.
 template <class E, int NQ, int NT>
-LANES_INLINE void score_tiles(const float* const* q, const typename E::Type* keys, int head_dim,
+LANES_INLINE void score_tiles(const float* const* q, const typename E::Type* k, int head_dim,
                               int tile, float scale, float* const* scores) {
   F acc[NQ][NT];
   for (int i = 0; i < NQ; ++i)
     for (int t = 0; t < NT; ++t) acc[i][t] = zero();
-  const typename E::Type* k = keys + static_cast<int64_t>(tile) * head_dim * kKeyTile;
   for (int d = 0; d < head_dim; ++d) {
     F key[NT];
     for (int t = 0; t < NT; ++t)
@@ -133,36 +131,35 @@ LANES_INLINE void score_tiles(const float* const* q, const typename E::Type* key
   return total;
 }
 
-// Adds to 16 lanes of NQ queries what the positions of one span give. All queries see positions
-// below `common`; query i sees positions below end[i]. One that sees nothing of the span gets +0
-// added, which changes no bit: a sum that began at +0 is never -0.
+// Adds to 16 lanes of NQ queries what the positions of one span give, whose values are a page. All
+// queries see positions below `common`; query i sees positions below end[i]. One that sees nothing
+// of the span gets +0 added, which changes no bit: a sum that began at +0 is never -0.
 template <class E, int NQ>
 LANES_INLINE void add_span(float* const* weights, const typename E::Type* values, int stride,
                            int begin, int common, const int* end, float* const* out, int d) {
   F acc[NQ];
   for (int i = 0; i < NQ; ++i) acc[i] = zero();
-  const typename E::Type* v = values + static_cast<int64_t>(begin) * stride + d;
+  const typename E::Type* v = values + d;
   for (int pos = begin; pos < common; ++pos, v += stride) {
     const F value = E::get(v);
     for (int i = 0; i < NQ; ++i) acc[i] = fma(set1(weights[i][pos]), value, acc[i]);
   }
   for (int i = 0; i < NQ; ++i) {
     for (int pos = common; pos < end[i]; ++pos) {
-      const F value = E::get(values + static_cast<int64_t>(pos) * stride + d);
+      const F value = E::get(values + static_cast<int64_t>(pos - begin) * stride + d);
       acc[i] = fma(set1(weights[i][pos]), value, acc[i]);
     }
   }
   for (int i = 0; i < NQ; ++i) store(out[i] + d, load(out[i] + d) + acc[i]);
 }
 
-// NQ queries that share a key head. scratch: per query a row of scores, then a row of sums.
+// NQ queries that share key head kv_head. scratch: per query a row of scores, then a row of sums.
 template <class E, int NQ>
-[[gnu::noinline]] void attend_queries(const AttendArgs& a, const float* const* q,
-                                      const int* last_position, const std::byte* keys,
-                                      const std::byte* values, float* const* out, float* scratch) {
+[[gnu::noinline]] void attend_queries(const AttendArgs& a, int kv_head, const float* const* q,
+                                      const int* last_position, float* const* out, float* scratch) {
   using Type = typename E::Type;
-  const auto* k = reinterpret_cast<const Type*>(keys);
-  const auto* v = reinterpret_cast<const Type*>(values);
+  constexpr int kTilesPerPage = kSpan / kKeyTile;
+  const size_t head = a.layer_bytes + kv_head * a.head_bytes;
   int most = 0;
   for (int i = 0; i < NQ; ++i) most = last_position[i] > most ? last_position[i] : most;
   const int tiles = most / kKeyTile + 1;
@@ -175,10 +172,17 @@ template <class E, int NQ>
   }
 
   constexpr int kTiles = score_tiles_at_once(NQ);
+  static_assert(kTilesPerPage % kTiles == 0, "tiles that are read together stand in one page");
+  const int tile_elements = a.head_dim * kKeyTile;
+  const auto keys = [&](int tile) __attribute__((always_inline)) {
+    return reinterpret_cast<const Type*>(a.pages[tile / kTilesPerPage] + head) +
+           tile % kTilesPerPage * tile_elements;
+  };
   int tile = 0;
   for (; tile + kTiles <= tiles; tile += kTiles)
-    score_tiles<E, NQ, kTiles>(q, k, a.head_dim, tile, a.scale, scores);
-  for (; tile < tiles; ++tile) score_tiles<E, NQ, 1>(q, k, a.head_dim, tile, a.scale, scores);
+    score_tiles<E, NQ, kTiles>(q, keys(tile), a.head_dim, tile, a.scale, scores);
+  for (; tile < tiles; ++tile)
+    score_tiles<E, NQ, 1>(q, keys(tile), a.head_dim, tile, a.scale, scores);
 
   float total[NQ];
   for (int i = 0; i < NQ; ++i) total[i] = soften(scores[i], last_position[i]);
@@ -191,8 +195,10 @@ template <class E, int NQ>
       if (end[i] < begin) end[i] = begin;
       common = end[i] < common ? end[i] : common;
     }
+    const auto* values =
+        reinterpret_cast<const Type*>(a.pages[begin / kSpan] + head + a.value_bytes);
     for (int d = 0; d < a.value_stride; d += kLanes)
-      add_span<E, NQ>(scores, v, a.value_stride, begin, common, end, sums, d);
+      add_span<E, NQ>(scores, values, a.value_stride, begin, common, end, sums, d);
   }
   for (int i = 0; i < NQ; ++i)
     for (int d = 0; d < a.head_dim; ++d) out[i][d] = sums[i][d] / total[i];
@@ -229,13 +235,11 @@ void attend(const AttendArgs& a, int first, int last, float* scratch) {
       out[i] = a.out + at;
       last_position[i] = a.positions[row];
     }
-    const std::byte* keys = a.keys + kv_head * a.key_head_bytes;
-    const std::byte* values = a.values + kv_head * a.value_head_bytes;
     with_element(
         a.element, [&]<class E>() __attribute__((always_inline)) {
           with_queries<kQueries>(
               n, [&]<int NQ>() __attribute__((always_inline)) {
-                attend_queries<E, NQ>(a, q, last_position, keys, values, out, scratch);
+                attend_queries<E, NQ>(a, kv_head, q, last_position, out, scratch);
               });
         });
     item += n;
