@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/bench_batch.h"
 #include "apps/bench_prompts.h"
 #include "apps/bench_report.h"
 #include "apps/commands.h"
@@ -31,6 +32,7 @@ struct BenchFlags {
   int repeats = 0;  // 0: what goes with --quick
   double seconds = 0;
   bool quick = false;
+  std::vector<int> batch;  // sequences that decode together; none: not measured
 };
 
 Result<void> check_flags(BenchFlags& given) {
@@ -75,6 +77,24 @@ std::vector<measure::BenchPrompt> bench_requests(const BenchFlags& given,
   return list;
 }
 
+Result<measure::BatchResult> bench_batches(const BenchFlags& given, const Engine& engine,
+                                           const std::vector<measure::BenchPrompt>& prompts,
+                                           ProgressLine& progress) {
+  std::vector<Request> requests;
+  for (const measure::BenchPrompt& prompt : prompts) {
+    Request& request = requests.emplace_back(prompt.request);
+    request.ignore_eos = true;  // all run equally long
+    request.depth = 0;
+  }
+  measure::BatchOptions options;
+  options.sizes = given.batch;
+  options.repeats = given.quick ? 2 : 5;
+  options.seed = given.model.seed;
+  options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
+  options.stop = interrupted;
+  return measure::run_batches(engine, requests, options);
+}
+
 }  // namespace
 
 int bench(Args args) {
@@ -99,6 +119,15 @@ int bench(Args args) {
         return {};
       },
       "begin no further prompt after this time");
+  flags.value(
+      "--batch", "N,N,...",
+      [&](std::string_view text) -> Result<void> {
+        auto sizes = parse_batch_sizes(text);
+        if (!sizes) return sizes.error();
+        given.batch = *std::move(sizes);
+        return {};
+      },
+      "also tokens a second of so many sequences decoding plainly together");
   flags.flag("--quick", given.quick, "two prompts of each category, 48 tokens, once");
   flags.group("Output");
   given.json.add_flag(flags);
@@ -152,9 +181,22 @@ int bench(Args args) {
   report["interrupted"] = interrupted();
   add_bench_json(*result, report);
   if (!given.json.is_stdout()) print_bench_table(report, *result);
+  bool same = result->identical;
+  if (!given.batch.empty() && !interrupted()) {
+    const auto batches = bench_batches(given, *engine, requests, progress);
+    progress.clear();
+    if (!batches && batches.error().code != ErrorCode::Interrupted)
+      return fail("bench", batches.error());
+    if (batches) {
+      report["batch"] = batch_json(*batches);
+      if (!given.json.is_stdout()) print_batches(*batches);
+      same = same && batches->identical;
+    }
+    report["interrupted"] = interrupted();
+  }
   if (auto written = given.json.write(report); !written) return fail("bench", written.error());
   if (interrupted()) return kExitInterrupted;
-  return result->identical ? kExitSuccess : kExitCheckFailed;
+  return same ? kExitSuccess : kExitCheckFailed;
 }
 
 }  // namespace paceline::apps

@@ -352,8 +352,11 @@ struct NibbleSum {
   __m256i v;
 };
 LANES_INLINE NibbleSum nibble_zero() { return {_mm256_setzero_si256()}; }
+// The empty instruction keeps each sum in its register: left alone, the compiler adds products to
+// each other first and the sums in memory.
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm256_add_epi16(s.v, _mm256_maddubs_epi16(nibbles.v, _mm256_set1_epi32(x)));
+  asm("" : "+x"(s.v));
 }
 LANES_INLINE I total(const NibbleSum (&s)[kParts]) {
   const __m256i ones = _mm256_set1_epi16(1);
@@ -373,6 +376,7 @@ LANES_INLINE void add_bytes(ByteSum& s, ByteWeights w, int32_t x) {
   const __m256i with_sign = _mm256_sign_epi8(_mm256_set1_epi32(x), w.signs);
   const __m256i pairs = _mm256_maddubs_epi16(w.magnitude, with_sign);
   s.v = _mm256_add_epi32(s.v, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  asm("" : "+x"(s.v));
 }
 LANES_INLINE I total(const ByteSum (&s)[kParts], int32_t) { return {s[0].v, s[1].v}; }
 

@@ -246,6 +246,9 @@ struct BlockQ4_1 {
 template <class Block, int R>
 [[gnu::noinline]] void quant_tile_product(const MatmulArgs& a, int base, int in_group, int first,
                                           int tile) {
+  // The first rows that meet a tile stream it from memory; those behind them, which find it in the
+  // cache, ask for the next tile in the meantime.
+  const size_t ahead = base + first == 0 ? kPrefetchBytes : a.tile_bytes;
   const int n_blocks = a.n_in / kQuantBlock;
   const int64_t before = static_cast<int64_t>(base) * (a.x_n_in / kQuantBlock) + first;
   const int8_t* q = static_cast<const int8_t*>(a.x) + before * kQuantBlock;
@@ -256,8 +259,7 @@ template <class Block, int R>
   F acc[R];
   for (int r = 0; r < R; ++r) acc[r] = zero();
   for (int b = 0; b < n_blocks; ++b) {
-    for (int line = 0; line < Block::kBytes; line += 64)
-      __builtin_prefetch(block + kPrefetchBytes + line);
+    for (int line = 0; line < Block::kBytes; line += 64) __builtin_prefetch(block + ahead + line);
     Block::template add<R>(block, q, d, scaled_sum, sum, acc);
     block += Block::kBytes;
     q += in_group * kQuantBlock;
