@@ -29,8 +29,12 @@ struct ToyOptions {
   int nan_from_pos = std::numeric_limits<int>::max();  // rows from here on have NaN logits only
 
   // Negative controls: faults that a test of equality must notice.
-  bool skips_rollback = false;  // rows that fell stay in the state
-  bool mixes_siblings = false;  // a row continues the row before it, whatever its parent
+  bool skips_rollback = false;   // rows that fell stay in the state
+  bool mixes_siblings = false;   // a row continues the row before it, whatever its parent
+  bool keeps_stale_row = false;  // the first row that falls takes the place of the last that stood
+  bool splits_by_threads = false;  // logits depend on the number of threads,
+  bool feels_neighbours = false;   // on other sequences in the pass,
+  bool feels_width = false;        // on the number of rows
 };
 
 class ToyState : public SequenceState {
@@ -48,6 +52,10 @@ class ToyState : public SequenceState {
         std::make_unique<ToyState>(options_, std::max(capacity, length), prefix));
   }
   int64_t bytes() const override { return static_cast<int64_t>(sizeof(TokenId)) * capacity(); }
+  void append_bytes(int position, std::vector<std::byte>& to) const override {
+    const auto bytes = std::as_bytes(std::span(&tokens_[position], 1));
+    to.insert(to.end(), bytes.begin(), bytes.end());
+  }
   const std::vector<TokenId>& tokens() const { return tokens_; }  // committed
 
  private:
@@ -64,6 +72,8 @@ class ToyState : public SequenceState {
       return;
     }
     for (const int row : path) tokens_.push_back(open_tokens_[row]);
+    if (options_.keeps_stale_row && !path.empty() && path.size() < open_tokens_.size())
+      tokens_.back() = open_tokens_[path.size()];
   }
 
   // The token `back` places above row `row`, 0 being its own; -1 above the start.
@@ -132,8 +142,11 @@ class ToyModel : public Model {
     ++passes_;
     int hidden_row = 0;
     int logit_row = 0;
+    uint64_t fault = options_.splits_by_threads ? static_cast<uint64_t>(memory.threads) : 0;
+    if (options_.feels_neighbours) fault += parts.size() - 1;
     for (PassPart& part : parts) {
       const Block& block = *part.block;
+      if (options_.feels_width) fault = static_cast<uint64_t>(block.rows() > 1 ? 1 : 0);
       auto& toy = static_cast<ToyState&>(*part.state);
       toy.open(block);
       const int first = block.rows() - part.n_logits();
@@ -150,7 +163,7 @@ class ToyModel : public Model {
         check(token >= 0 && token < options_.vocab_size, "a token is in the vocabulary");
         const float values[kDim] = {static_cast<float>(pos), static_cast<float>(token), 1, -1};
         std::copy_n(values, kDim, hidden.row(row).begin());
-        if (row >= first) fill(path_hash(toy, row, pos), pos, logits.row(row - first));
+        if (row >= first) fill(path_hash(toy, row, pos) + fault, pos, logits.row(row - first));
       }
       part.out = {.logits = logits, .hidden = hidden};
       hidden_row += block.rows();

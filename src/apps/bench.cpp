@@ -11,6 +11,7 @@
 #include "apps/bench_report.h"
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
+#include "apps/gate_report.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
@@ -71,6 +72,7 @@ std::vector<measure::BenchPrompt> bench_requests(const BenchFlags& given,
   for (size_t i = 0; i < prompts.size(); ++i) {
     measure::BenchPrompt prompt{prompts[i].id, prompts[i].category,
                                 given.decode.request(prompts[i].ids)};
+    prompt.request.allow_inexact = given.spec.allow_inexact;
     if (!scripts.empty()) prompt.request.script = scripts[i];
     list.push_back(std::move(prompt));
   }
@@ -152,6 +154,7 @@ int bench(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("bench", given.model, *engine, given.spec.drafter_name());
+  settle_gate(*engine, given.spec, report);
 
   ProgressLine progress;
   measure::BenchOptions options;

@@ -8,6 +8,7 @@
 
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
+#include "apps/gate_report.h"
 #include "apps/generate_report.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
@@ -69,6 +70,7 @@ Result<ArmResult> answer(const ChatFlags& flags, const Engine& engine,
   Request request = flags.decode.request(*std::move(prompt));
   request.depth = flags.spec.depths[0];
   request.drafter = flags.spec.kind();
+  request.allow_inexact = flags.spec.allow_inexact;
   TextSink sink(!flags.json.is_stdout(), use_color(static_cast<ColorChoice>(flags.color)));
   auto result = run_arm(engine, request, sink);
   if (result && stderr_is_terminal()) {
@@ -147,6 +149,7 @@ int chat(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("chat", given.model, *engine, given.spec.drafter_name());
+  settle_gate(*engine, given.spec, report);
   std::vector<ChatMessage> messages;
   const auto ended = converse(given, *engine, messages);
   if (!ended) return fail("chat", ended.error());

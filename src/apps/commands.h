@@ -12,6 +12,7 @@ int generate(Args args);
 int chat(Args args);
 int bench(Args args);
 int inspect(Args args);
+int probe(Args args);
 int tokenize(Args args);
 int synth(Args args);
 

@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
+#include "apps/gate_report.h"
 #include "apps/generate_report.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
@@ -34,6 +35,7 @@ Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& promp
                     const std::vector<std::vector<TokenId>>& scripts, size_t index) {
   Request request = flags.decode.request(prompts[index].ids);
   request.drafter = flags.spec.kind();
+  request.allow_inexact = flags.spec.allow_inexact;
   if (!scripts.empty()) request.script = scripts[index];
   return request;
 }
@@ -104,6 +106,7 @@ int generate(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("generate", given.model, *engine, given.spec.drafter_name());
+  settle_gate(*engine, given.spec, report);
 
   const auto results = run_all(given, *engine, *prompts, *scripts);
   if (!results) return fail("generate", results.error());

@@ -101,8 +101,8 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
   flags.off_only("--store", "FILE", {""}, "this version has no n-gram store; leave it out",
                  "not in this version");
   flags.absent("--learn", "this version has no n-gram store; leave it out", "not in this version");
-  flags.absent("--allow-inexact", "every run of this version is exact; leave it out",
-               "not in this version: every run is exact");
+  flags.flag("--allow-inexact", allow_inexact,
+             "draft even where the gate has not found this model exact on this machine");
 }
 
 Result<void> SpecFlags::check() {

@@ -14,6 +14,7 @@ struct SpecFlags {
   int drafter = 0;                    // index into auto, none, lookup, scripted
   std::vector<int> depths;            // arms in order; kAutoDepth among them
   std::optional<std::string> drafts;  // file of a scripted drafter
+  bool allow_inexact = false;
 
   void add(Flags& flags, const std::string& depths_help, std::vector<int> default_depths);
   // What only all flags together can tell.

@@ -149,5 +149,23 @@ TEST(Sha256, KnownDigests) {  // FIPS 180-4 examples
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+TEST(ThreadPool, UsesNoMoreThreadsThanItIsTold) {
+  ThreadPool pool(4);
+  for (const int threads : {1, 2, 3, 4, 0}) {
+    pool.use(threads);
+    EXPECT_EQ(pool.size(), threads == 0 ? 4 : threads);
+    for (int run = 0; run < 50; ++run) {
+      std::atomic<int> pieces{0};
+      std::atomic<int> strangers{0};
+      pool.run(64, [&](int thread, int) {
+        ++pieces;
+        if (thread >= pool.size()) ++strangers;
+      });
+      ASSERT_EQ(pieces, 64);
+      ASSERT_EQ(strangers, 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace paceline

@@ -77,7 +77,7 @@ bool float_control_is_default() {
 #endif
 }
 
-ThreadPool::ThreadPool(int threads) : size_(threads) {
+ThreadPool::ThreadPool(int threads) : size_(threads), active_(threads) {
   check(threads >= 1, "a thread pool has at least one thread");
   set_float_control();
   for (int t = 1; t < size_; ++t) workers_.emplace_back([this, t] { work(t); });
@@ -88,6 +88,11 @@ ThreadPool::~ThreadPool() {
   started_.value.fetch_add(1, std::memory_order_release);
   started_.value.notify_all();
   for (auto& worker : workers_) worker.join();
+}
+
+void ThreadPool::use(int threads) {
+  check(threads >= 0 && threads <= size_, "no more threads are used than there are");
+  active_.store(threads == 0 ? size_ : threads, std::memory_order_relaxed);
 }
 
 void ThreadPool::take_pieces(uint32_t run, int thread) {
@@ -110,7 +115,7 @@ void ThreadPool::run_erased(int pieces, Call call, void* context) {
 #if !defined(NDEBUG)
   check(float_control_is_default(), "whoever computes has the default floating-point control word");
 #endif
-  if (size_ == 1 || pieces == 1) {
+  if (size() == 1 || pieces == 1) {
     for (int piece = 0; piece < pieces; ++piece) call(context, 0, piece);
     return;
   }
@@ -137,7 +142,7 @@ void ThreadPool::work(int thread) {
     wait_for_change(started_.value, seen, may_spin());
     if (stop_.load(std::memory_order_relaxed)) return;
     seen = started_.value.load(std::memory_order_acquire);
-    take_pieces(seen, thread);
+    if (thread < size()) take_pieces(seen, thread);
   }
 }
 

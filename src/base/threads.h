@@ -31,7 +31,10 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return size_; }
+  // Threads that take part in a run.
+  int size() const { return active_.load(std::memory_order_relaxed); }
+  // From now on only so many take part: 1 to those that it was made with, 0 for all. Between runs.
+  void use(int threads);
 
   // Calls body(thread, piece) once for every piece in [0, pieces), thread in [0, size()), and
   // returns when all are done. Threads take pieces as they come free, so one that the system has
@@ -53,7 +56,7 @@ class ThreadPool {
   void split(int64_t n, int64_t grain, Body&& body) {
     if (n <= 0) return;
     const int64_t grains = (n + grain - 1) / grain;
-    const int64_t pieces = size_ == 1 ? 1 : std::min<int64_t>(grains, kPiecesPerThread * size_);
+    const int64_t pieces = size() == 1 ? 1 : std::min<int64_t>(grains, kPiecesPerThread * size());
     run(static_cast<int>(pieces), [&](int, int piece) {
       const int64_t begin = grains * piece / pieces * grain;
       const int64_t end = grains * (piece + 1) / pieces * grain;
@@ -79,6 +82,7 @@ class ThreadPool {
   };
 
   const int size_;
+  std::atomic<int> active_;
   const int available_cpus_ = available_cpus();
   // What the current run calls; read only by whoever holds one of its pieces.
   Call call_ = nullptr;

@@ -6,11 +6,13 @@
 
 #include "base/check.h"
 #include "base/threads.h"
+#include "base/version.h"
 #include "engine/costs.h"
 #include "engine/end_ids.h"
 #include "engine/engine_state.h"
 #include "engine/open_text.h"
 #include "io/checkpoint.h"
+#include "io/weight_file.h"
 
 namespace paceline {
 namespace {
@@ -72,6 +74,7 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
   state->path = path;
   state->threads = options.threads > 0 ? options.threads : available_cpus();
   state->weights = options.weights;
+  state->wide = options.wide_kernels;
   state->cache =
       options.cache.value_or(options.weights == WeightsType::F32 ? CacheType::F32 : CacheType::F16);
   const auto warnings = checkpoint->warnings();
@@ -148,6 +151,43 @@ const std::string& Engine::model_sha256() const {
     if (checkpoint) state_->sha256 = checkpoint->sha256().value_or("");
   });
   return state_->sha256;
+}
+
+std::string Engine::gate_key() const {
+  if (state_->path.empty()) return "";
+  const ModelInfo& info = state_->model->info();
+  const auto binary = open_weight_file("/proc/self/exe", "this program");
+  return fmt::format("model {} weights {} cache {} binary {} isa {} threads {} kernels {}",
+                     model_sha256(), static_cast<int>(state_->weights),
+                     static_cast<int>(state_->cache), binary ? cached_sha256(*binary) : commit(),
+                     info.isa, state_->threads, state_->wide ? "wide" : "exact");
+}
+
+std::vector<TokenId> Engine::State::probe_ids() const {
+  std::vector<TokenId> ids;
+  if (tokenizer != nullptr) tokenizer->encode(probe_text(), /*read_specials=*/false, ids);
+  if (ids.size() >= 2) return ids;
+  ids.clear();
+  for (int64_t i = 0; i < 512; ++i)
+    ids.push_back(static_cast<TokenId>((i * 7919 + i * i % 31) % model->info().vocab_size));
+  return ids;
+}
+
+const GateVerdict& Engine::gate() const {
+  if (!state_->gate)
+    state_->gate = Gate::decide(*state_->model, state_->probe_ids(), state_->context, state_->cache,
+                                gate_key());
+  return *state_->gate;
+}
+
+Result<ProbeResult> Engine::probe(const ProbeOptions& options) const {
+  auto result =
+      paceline::probe(*state_->model, state_->probe_ids(), state_->context, state_->cache, options);
+  if (result && result->verdict != Verdict::NotRun) {
+    Gate::remember(gate_key(), result->verdict, result->reason);
+    state_->gate = {result->verdict, result->reason, false, result->seconds};
+  }
+  return result;
 }
 
 const CostModel& Engine::costs() const {

@@ -13,6 +13,8 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "engine/gate.h"
+#include "engine/probe.h"
 #include "models/model.h"
 #include "models/registry.h"
 #include "spec/drafter.h"
@@ -51,6 +53,8 @@ struct Request {
   // drafter is silent. Output index 0 is the token that the prefill yields.
   std::vector<TokenId> script = {};
   int logprobs = -1;  // -1: none; n >= 0: each token's own and those of the n most likely
+  // Draft although the gate has not found the trunk exact: the text may differ from plain text.
+  bool allow_inexact = false;
 };
 
 enum class FinishReason { None, Stop, Length, Interrupted };
@@ -127,6 +131,8 @@ class Generation {
   const std::vector<TokenLogprob>& logprobs() const;
   const GenerationStats& stats() const;
   const char* drafter() const;  // "none", "lookup", "scripted"
+  // Whether the request asked for drafts and the gate declined: the run is plain.
+  bool declined() const;
 
  private:
   friend class Engine;
@@ -169,6 +175,15 @@ class Engine {
   // has read of the same beginning is taken over. Two requests with the same fields give the same
   // tokens, whatever ran before or runs beside them.
   Result<Generation> start(const Request& request) const;
+
+  // Whether a block gives what a chain gives, for this trunk, binary, instruction set and number of
+  // threads: probed at first use (a few seconds), remembered in the user's cache folder. Asked by
+  // start() for requests that draft; speculation runs only behind `exact`.
+  const GateVerdict& gate() const;
+  // What `gate` depends on, as one line; "" when the engine was not made from a file.
+  std::string gate_key() const;
+  // A longer look. Its verdict becomes the gate's, in this engine and those to come.
+  Result<ProbeResult> probe(const ProbeOptions& options) const;
 
   // r(m) for every width and the price of a draft, measured on this machine at first use (some
   // hundred milliseconds) in passes of one row; see spec/policy.h.

@@ -20,6 +20,7 @@ struct Engine::State {
   Result<std::unique_ptr<SequenceState>> make_sequence_state(std::span<const TokenId> prompt,
                                                              int budget);
   Result<void> take_pass_memory();
+  std::vector<TokenId> probe_ids() const;  // the text that probes walk over
 
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;
@@ -31,12 +32,14 @@ struct Engine::State {
   int threads = 1;
   CacheType cache = CacheType::F16;
   WeightsType weights = WeightsType::Native;
+  bool wide = false;
   size_t longest_token = 0;  // bytes of the longest one that is text
   TokenId longest_token_id = -1;
 
   PrefixCache prefixes{kPrefixCacheBytes};
 
   // Made at first use.
+  std::optional<GateVerdict> gate;
   std::unique_ptr<Workspace> workspace;  // of every pass
   std::vector<PassPart> parts;           // of the pass under way, and whose they are
   std::vector<Generation::State*> members;

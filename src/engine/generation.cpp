@@ -186,5 +186,6 @@ const std::string& Generation::text() const { return state_->text; }
 const std::vector<TokenLogprob>& Generation::logprobs() const { return state_->logprobs; }
 const GenerationStats& Generation::stats() const { return state_->stats; }
 const char* Generation::drafter() const { return state_->drafter_name; }
+bool Generation::declined() const { return state_->declined; }
 
 }  // namespace paceline

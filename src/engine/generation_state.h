@@ -35,6 +35,7 @@ struct Generation::State final : TokenSink {
   int budget;  // tokens: what was asked for, capped by the context
   Depth depth;
   DepthPolicy policy;
+  bool declined = false;  // drafts were asked for, and the gate said no
 
   // The sequence and its text. Text is reserved for the longest that it can become.
   Sequence seq;

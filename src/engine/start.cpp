@@ -32,7 +32,10 @@ const char* name_of(DrafterKind kind) {
   }
 }
 
-std::unique_ptr<Drafter> make_drafter(DrafterKind kind, const Request& request) {
+// Whoever drafts has a permit: without one the drafter is silent and the run plain.
+std::unique_ptr<Drafter> make_drafter(DrafterKind kind, const Request& request,
+                                      const DraftPermit* permit) {
+  if (permit == nullptr) return std::make_unique<SilentDrafter>();
   switch (kind) {
     case DrafterKind::Lookup:
       return std::make_unique<LookupDrafter>(
@@ -46,12 +49,14 @@ std::unique_ptr<Drafter> make_drafter(DrafterKind kind, const Request& request) 
 
 }  // namespace
 
-// The last token of the prompt is always read: the text goes on from its logits.
+// The last token of the prompt is always read: the text goes on from its logits. What was read in
+// other blocks serves where blocks are known not to matter.
 Result<std::unique_ptr<SequenceState>> Engine::State::make_sequence_state(
     std::span<const TokenId> prompt, int budget) {
   const int capacity = static_cast<int>(prompt.size()) + budget - 1;
+  const bool inexact = wide || (gate && gate->verdict == Verdict::Inexact);
   const auto match = prefixes.find(prompt.first(prompt.size() - 1));
-  if (match.state != nullptr) return match.state->fork(capacity, match.length);
+  if (match.state != nullptr && !inexact) return match.state->fork(capacity, match.length);
   return model->make_state(capacity, cache);
 }
 
@@ -78,13 +83,17 @@ Result<Generation> Engine::start(const Request& request) const {
   auto sequence_state = state_->make_sequence_state(request.prompt, budget);
   if (!sequence_state) return sequence_state.error();
 
-  const DrafterKind kind = choose_drafter(request);
-  auto drafter = make_drafter(kind, request);
+  const DrafterKind asked = choose_drafter(request);
+  const DraftPermit* permit =
+      asked == DrafterKind::None ? nullptr : Gate::permit(gate(), request.allow_inexact);
+  const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
+  auto drafter = make_drafter(kind, request, permit);
   drafter->begin(request.prompt, n_prompt + budget);
 
   auto state = std::make_unique<Generation::State>(
       request, *state_, make_sequence(std::move(*sequence_state), budget, depth),
       std::move(drafter), name_of(kind));
+  state->declined = kind != asked;
   state->depth = {.limit = depth};
   if (request.depth == kAutoDepth && kind != DrafterKind::None) {
     state->depth.policy = &state->policy;

@@ -4,63 +4,41 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/sha256.h"
-#include "io/output_file.h"
 #include "io/shown.h"
+#include "io/user_cache.h"
 
 namespace paceline {
 namespace fs = std::filesystem;
 namespace {
 
-fs::path cache_folder() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");  // relative ones are to be ignored
-  if (cache != nullptr && cache[0] == '/') return fs::path(cache) / "paceline" / "sha256";
-  const char* const home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') return {};
-  return fs::path(home) / ".cache" / "paceline" / "sha256";
-}
+constexpr const char* kKind = "sha256";
 
-std::optional<fs::path> record_path(const fs::path& file) {
-  const fs::path folder = cache_folder();
+// Empty where the path has no absolute form.
+std::string key_of(const fs::path& file) {
   std::error_code failure;
   const fs::path absolute = fs::absolute(file, failure);
-  if (folder.empty() || failure) return std::nullopt;
-  const std::string key = sha256(std::as_bytes(std::span(absolute.native())));
-  return folder / key.substr(0, 32);
+  return failure ? std::string() : absolute.native();
 }
 
 // A record is one line: "size mtime_ns inode digest".
 std::string record(const FileStamp& stamp, std::string_view digest) {
-  return fmt::format("{} {} {} {}\n", stamp.size, stamp.mtime_ns, stamp.inode, digest);
+  return fmt::format("{} {} {} {}", stamp.size, stamp.mtime_ns, stamp.inode, digest);
 }
 
-std::optional<std::string> remembered(const fs::path& path, const FileStamp& stamp) {
+std::optional<std::string> remembered(const std::string& key, const FileStamp& stamp) {
   constexpr size_t kDigits = 64;
-  std::ifstream in(path);
-  std::string line;
-  if (!std::getline(in, line) || line.size() < kDigits) return std::nullopt;
-  const std::string digest = line.substr(line.size() - kDigits);
-  if (line + "\n" != record(stamp, digest)) return std::nullopt;
+  const auto line = recall(kKind, key);
+  if (!line || line->size() < kDigits) return std::nullopt;
+  const std::string digest = line->substr(line->size() - kDigits);
+  if (*line != record(stamp, digest)) return std::nullopt;
   if (digest.find_first_not_of("0123456789abcdef") != std::string::npos) return std::nullopt;
   return digest;
-}
-
-// A cache that cannot be written is slower, not wrong, so failures end here.
-void remember(const fs::path& path, const std::string& line) {
-  std::error_code failure;
-  fs::create_directories(path.parent_path(), failure);
-  if (failure) return;
-  auto file = OutputFile::create(path);
-  if (!file || !file->write(std::as_bytes(std::span(line)))) return;
-  (void)file->commit();
 }
 
 }  // namespace
@@ -89,13 +67,13 @@ Result<WeightFile> open_weight_file(const fs::path& path, std::string name) {
 }
 
 std::string cached_sha256(const WeightFile& file) {
-  const auto path = record_path(file.path);
-  if (path) {
-    if (auto digest = remembered(*path, file.stamp)) return *std::move(digest);
+  const std::string key = key_of(file.path);
+  if (!key.empty()) {
+    if (auto digest = remembered(key, file.stamp)) return *std::move(digest);
   }
   std::string digest = sha256(file.map.bytes());
-  if (path && file.map.bytes().size() == file.stamp.size) {
-    remember(*path, record(file.stamp, digest));
+  if (!key.empty() && file.map.bytes().size() == file.stamp.size) {
+    remember(kKind, key, record(file.stamp, digest));
   }
   return digest;
 }

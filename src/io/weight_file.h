@@ -29,10 +29,8 @@ struct WeightFile {
 // Maps a regular file (links are followed); folders, pipes and devices are refused unopened.
 Result<WeightFile> open_weight_file(const std::filesystem::path& path, std::string name);
 
-// The SHA-256 of the mapped bytes as 64 hex digits. A digest is remembered in
-// $XDG_CACHE_HOME/paceline/sha256 (else ~/.cache/...), one small file per absolute path, and taken
-// from there while size, modification time and inode are the same. Where that folder cannot be
-// read or written, the digest is computed each time.
+// The SHA-256 of the mapped bytes as 64 hex digits. A digest is remembered for the absolute path
+// (io/user_cache.h) and taken from there while size, modification time and inode are the same.
 std::string cached_sha256(const WeightFile& file);
 
 }  // namespace paceline

@@ -74,6 +74,20 @@ Result<std::unique_ptr<SequenceState>> KvCache::fork(int capacity, int length) c
   return std::unique_ptr<SequenceState>(std::move(cache));
 }
 
+void KvCache::append_bytes(int position, std::vector<std::byte>& to) const {
+  const size_t size = element_bytes(shape_.type);
+  const int slot = position % kSpan;
+  const std::byte* head = page_data_[position / kSpan];
+  for (int i = 0; i < shape_.n_layers * shape_.n_kv_heads; ++i, head += shape_.head_bytes()) {
+    const std::byte* key =
+        head + (slot / kKeyTile * shape_.head_dim * kKeyTile + slot % kKeyTile) * size;
+    for (int d = 0; d < shape_.head_dim; ++d, key += kKeyTile * size)
+      to.insert(to.end(), key, key + size);
+    const std::byte* value = head + shape_.key_bytes() + slot * shape_.value_stride() * size;
+    to.insert(to.end(), value, value + shape_.head_dim * size);
+  }
+}
+
 void KvCache::open(const Block& block) {
   check(block.is_chain(), "a flat cache holds chains");
   open_block(block);

@@ -38,6 +38,8 @@ class KvCache final : public SequenceState {
   int64_t bytes() const override;
   // Shares whole pages.
   Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const override;
+  // By layer and key head: the key's elements, then the value's.
+  void append_bytes(int position, std::vector<std::byte>& to) const override;
 
   // Announces the block whose rows append() will write. Only chains: the branches of a tree need a
   // keep() that moves the rows of the path together.

@@ -173,6 +173,7 @@ void Llama::forward(std::span<PassPart> parts, Workspace& workspace) const {
   int rows = 0;
   for (const PassPart& part : parts) rows += part.block->rows();
   check(rows <= s.rows_limit, "the blocks of a pass fit into the workspace");
+  pool_->use(s.threads);
 
   const Mat<float> h(s.h, rows, config_.dim);
   int row = 0;
@@ -190,6 +191,7 @@ void Llama::forward(std::span<PassPart> parts, Workspace& workspace) const {
   rms_norm(h, final_norm_.data(), config_.norm_eps, Mat<float>(s.hidden, rows, config_.dim),
            kernels_);
   write_logits(rows, parts, s);
+  pool_->use(0);
 }
 
 // --- memory --------------------------------------------------------------------------------------

@@ -52,6 +52,10 @@ class SequenceState {
   // make_state.
   virtual Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const = 0;
 
+  // Appends the bytes that are remembered of a committed position, in an order of the family's own:
+  // what probes compare.
+  virtual void append_bytes(int position, std::vector<std::byte>& to) const = 0;
+
   // Keeps those rows of the block read last that lie on `path`: row indices, each the parent of the
   // next, the first without parent. Every other row is void, as if it had never been read.
   void commit(std::span<const int> path);
@@ -103,6 +107,8 @@ class Workspace {
   virtual ~Workspace() = default;
   virtual int max_rows() const = 0;        // of all sequences of a pass together
   virtual int max_logit_rows() const = 0;  // the same for rows that get logits
+  // Threads that compute a pass, at most those of the model; 0: all. Changes no bit of it.
+  int threads = 0;
 };
 
 // A trunk. Const after loading: what changes is an argument. It computes on a pool of threads of
