@@ -218,6 +218,7 @@ TEST(RealModel, EveryInstructionSetWritesTheSameText) {
       request.drafter = DrafterKind::Scripted;
       request.script = expected[i];
       for (size_t t = 5; t < request.script.size(); t += 7) request.script[t] = 0;
+      request.allow_inexact = true;  // a probe on scalar kernels would take a minute
       EXPECT_EQ(generate(engine, request), expected[i])
           << table->variant << ", drafts, prompt " << i;
     }
@@ -241,7 +242,8 @@ TEST(RealModel, WideKernelsAreFoundOut) {
                                              .ignore_eos = true,
                                              .depth = 4,
                                              .drafter = DrafterKind::Scripted,
-                                             .script = plain});
+                                             .script = plain,
+                                             .allow_inexact = true});
     different += plain != speculative;
   }
   EXPECT_GT(different, 0);

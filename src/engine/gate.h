@@ -32,8 +32,10 @@ class Gate {
   // Verdicts of `paceline probe` are remembered too.
   static void remember(const std::string& key, Verdict verdict, const std::string& reason);
 
-  // None where the verdict is not `exact`, unless that is wanted all the same.
-  static const DraftPermit* permit(const GateVerdict& verdict, bool allow_inexact);
+  // None where the verdict is not `exact`.
+  static const DraftPermit* permit(const GateVerdict& verdict);
+  // Whatever the verdict: the user said so.
+  static const DraftPermit* overruled();
 };
 
 }  // namespace paceline

@@ -15,9 +15,8 @@ namespace {
 constexpr int kWidest = 16;
 constexpr int kChunk = 32;        // rows in which a beginning is read, and those behind a fork
 constexpr int kOddChunk = 7;      // the same for the reader of odd chunks
-constexpr int kBeginning = 48;    // positions read before the walk
-constexpr int kLead = 32;         // positions that the chain reads ahead
-constexpr int kKept = 2 * kLead;  // rows of it that are kept
+constexpr int kLead = kWidest;    // positions that the chain reads ahead
+constexpr int kKept = 4 * kLead;  // rows of it that are kept
 constexpr int kNeighbourRows = 5;
 constexpr int kMostNeighbours = 3;
 
@@ -283,7 +282,12 @@ Result<void> Walk::run(std::span<const TokenId> text, int begin, int index) {
   if (auto read = read_beginnings(); !read) return read;
   const int end = static_cast<int>(text.size());
   bool forked = false;
-  while (chain_->length() < end && !found()) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto out_of_time = [&] {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    return options_.seconds > 0 && passed.count() > options_.seconds;
+  };
+  while (chain_->length() < end && !found() && (chain_->length() <= begin || !out_of_time())) {
     if (options_.progress)
       options_.progress("probing", static_cast<double>(chain_->length() - begin) / (end - begin));
     lead(std::min(end, chain_->length() + kLead));
@@ -335,9 +339,9 @@ Result<ProbeResult> probe(const Model& model, std::span<const TokenId> text, int
   const auto start = std::chrono::steady_clock::now();
   ProbeResult result;
   result.widths = options.widths;
-  constexpr int kBeginnings[] = {kBeginning, 1, 200};
+  const int beginnings[] = {options.beginning, 1, 200};
   for (int i = 0; i < options.walks && !result.first_difference; ++i) {
-    const int begin = std::min(kBeginnings[i % 3], context / 2);
+    const int begin = std::min(beginnings[i % 3], context / 2);
     const int end = std::min(begin + options.positions, context);
     if (context < 2) {
       result.reason = fmt::format("a context of {} is too short to walk in", context);

@@ -23,6 +23,8 @@ struct ProbeOptions {
   int positions = 256;  // of a walk, behind a beginning that is read first; fewer in short contexts
   std::vector<int> widths = {2, 3, 5, 8, 16};
   int walks = 1;
+  int beginning = 48;  // positions read before the first walk
+  double seconds = 0;  // a walk goes no further behind this time; 0: to its end
   std::function<void(std::string_view what, double share)> progress = {};
   std::function<bool()> stop = {};  // looked at between passes
 };

@@ -84,8 +84,9 @@ Result<Generation> Engine::start(const Request& request) const {
   if (!sequence_state) return sequence_state.error();
 
   const DrafterKind asked = choose_drafter(request);
-  const DraftPermit* permit =
-      asked == DrafterKind::None ? nullptr : Gate::permit(gate(), request.allow_inexact);
+  const DraftPermit* permit = nullptr;
+  if (asked != DrafterKind::None)
+    permit = request.allow_inexact ? Gate::overruled() : Gate::permit(gate());
   const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
   auto drafter = make_drafter(kind, request, permit);
   drafter->begin(request.prompt, n_prompt + budget);
