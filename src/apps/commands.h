@@ -13,6 +13,7 @@ int chat(Args args);
 int bench(Args args);
 int inspect(Args args);
 int tokenize(Args args);
+int parity(Args args);
 int synth(Args args);
 
 }  // namespace paceline::apps

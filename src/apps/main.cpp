@@ -27,6 +27,7 @@ constexpr std::array kCommands = {
     Command{"bench", bench, "time plain and speculative decoding side by side"},
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},
+    Command{"parity", parity, "hold every kernel's rows against themselves, by bytes"},
     Command{"synth", synth, "write a checkpoint with random weights and real shapes"},
 };
 

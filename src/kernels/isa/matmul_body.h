@@ -145,7 +145,7 @@ void matmul_float(const MatmulArgs& a, int first_tile, int last_tile) {
     for_row_pieces<kFloatRows>(
         a.rows, [&](int base, int in_group, int first, int rows) __attribute__((always_inline)) {
           const float* x =
-              static_cast<const float*>(a.x) + static_cast<int64_t>(base) * a.x_n_in + first;
+              static_cast<const float*>(a.x) + static_cast<int64_t>(base) * a.n_in + first;
           with_rows<kFloatRows>(
               rows, [&]<int R>() __attribute__((always_inline)) {
                 constexpr int kTiles = float_tiles(R);
@@ -250,7 +250,7 @@ template <class Block, int R>
   // cache, ask for the next tile in the meantime.
   const size_t ahead = base + first == 0 ? kPrefetchBytes : a.tile_bytes;
   const int n_blocks = a.n_in / kQuantBlock;
-  const int64_t before = static_cast<int64_t>(base) * (a.x_n_in / kQuantBlock) + first;
+  const int64_t before = static_cast<int64_t>(base) * (a.n_in / kQuantBlock) + first;
   const int8_t* q = static_cast<const int8_t*>(a.x) + before * kQuantBlock;
   const float* d = a.x_scale + before;
   const float* scaled_sum = a.x_scaled_sum + before;
