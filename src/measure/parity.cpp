@@ -60,6 +60,7 @@ ParityResult run_parity(const ParityOptions& options) {
   std::vector<ParityPiece> pieces;
   add_products(options, pieces);
   add_joint_products(options, pieces);
+  add_attention(options, pieces);
   add_row_operations(options, pieces);
   if (!options.only.empty()) {
     std::erase_if(pieces, [&](const ParityPiece& piece) {

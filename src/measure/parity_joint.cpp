@@ -80,8 +80,8 @@ void add_joint_products(const ParityOptions&, std::vector<ParityPiece>& pieces) 
         op.type += fmt::format(", {}, {}", to_string(types[1]), to_string(types[2]));
       op.inputs = shape.n_in;
       op.out_bytes = sizeof(float) * (shape.n_out[0] + shape.n_out[1] + shape.n_out[2]);
+      op.cost = 1.0 * shape.n_in * (shape.n_out[0] + shape.n_out[1] + shape.n_out[2]);
       ParityPiece piece = piece_of(op);
-      piece.cost = 1e3 * shape.n_in * (shape.n_out[0] + shape.n_out[1] + shape.n_out[2]);
       piece.run = [=](ParityRun& run) { check_joint(run, shape, types, op); };
       pieces.push_back(std::move(piece));
     }

@@ -23,6 +23,7 @@ RowOperation rms_norm_of(int dim) {
   constexpr float kEps = 1e-5f;
   const auto weight = std::make_shared<std::vector<float>>(ParityRandom(3).values(dim));
   RowOperation op{"rms_norm", fmt::format("{}", dim), "f32", dim, dim * sizeof(float)};
+  op.cost = 10.0 * dim;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
                    std::byte* out) {
     rms_norm(x, weight->data(), kEps, floats(out, x.rows, dim), kernels);
@@ -36,6 +37,7 @@ RowOperation rms_norm_of(int dim) {
 // A row is n gates and n values to be gated.
 RowOperation silu_mul_of(int n) {
   RowOperation op{"silu_mul", fmt::format("{}", n), "f32", 2 * n, n * sizeof(float)};
+  op.cost = 100.0 * n;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
                    std::byte* out) {
     const Mat<float> gate = floats(out, x.rows, n);
@@ -69,6 +71,7 @@ RowOperation rope_of(int head_dim) {
   RowOperation op{"rope", fmt::format("{} x {}", kHeads, head_dim), "f32", kHeads * head_dim,
                   kHeads * head_dim * sizeof(float)};
   op.in_blocks = false;
+  op.cost = 10.0 * op.inputs;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int> which,
                    std::byte* out) {
     const Angles angles = angles_of(which[0]);
@@ -93,6 +96,7 @@ constexpr size_t kBlockBytes = kQuantBlock + 3 * 4;
 RowOperation quantize_of(int n_in) {
   const int n_blocks = n_in / kQuantBlock;
   RowOperation op{"quantize", fmt::format("{}", n_in), "int8", n_in, n_blocks * kBlockBytes, 1};
+  op.cost = 100.0 * n_in;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
                    std::byte* out) {
     auto prepared = *Activations::make(x.rows, n_in);
@@ -131,6 +135,7 @@ RowOperation quantize_of(int n_in) {
 RowOperation argmax_of(int n) {
   RowOperation op{"argmax", fmt::format("{}", n), "f32", n, sizeof(int)};
   op.in_blocks = false;
+  op.cost = n;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
                    std::byte* out) {
     const int best = kernels.table->argmax(x.data, n);
@@ -146,6 +151,7 @@ RowOperation argmax_of(int n) {
 RowOperation log_sum_exp_of(int n) {
   RowOperation op{"log_sum_exp", fmt::format("{}", n), "f32", n, sizeof(float)};
   op.in_blocks = false;
+  op.cost = 10.0 * n;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
                    std::byte* out) {
     const float sum = kernels.table->log_sum_exp(x.data, n);

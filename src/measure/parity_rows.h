@@ -19,6 +19,7 @@ struct RowOperation {
   int inputs = 0;         // float32 values that a row takes
   size_t out_bytes = 0;   // that it gives,
   size_t element = 4;     // in elements of so many bytes
+  double cost = 100;      // of a row, in multiply-adds
   bool in_blocks = true;  // false: the kernel takes one row at a time
   // Rows of x to rows of out. which[i]: number of row i among the kParityRows, for what belongs to
   // a row and is no input: its position.

@@ -43,6 +43,7 @@ struct ParityPiece {
 // A file each; a new operation is another one of these.
 void add_products(const ParityOptions& options, std::vector<ParityPiece>& pieces);
 void add_joint_products(const ParityOptions& options, std::vector<ParityPiece>& pieces);
+void add_attention(const ParityOptions& options, std::vector<ParityPiece>& pieces);
 void add_row_operations(const ParityOptions& options, std::vector<ParityPiece>& pieces);
 
 // Tables whose products take a hundred times as long as others': given a part of the work.
