@@ -14,14 +14,17 @@ namespace {
 #if defined(PACELINE_LANES_AVX512)
 inline constexpr int kFloatRows = 8;
 inline constexpr int kQuantRows = 8;
+inline constexpr int kNibbleUnroll = 1;
 constexpr int float_tiles(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
 #elif defined(PACELINE_LANES_AVX2)
 inline constexpr int kFloatRows = 6;
 inline constexpr int kQuantRows = 6;
+inline constexpr int kNibbleUnroll = 3;  // a block's sums as one piece of code: a tenth faster
 constexpr int float_tiles(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 #else  // nothing to keep in registers: as little code as possible
 inline constexpr int kFloatRows = 1;
 inline constexpr int kQuantRows = 1;
+inline constexpr int kNibbleUnroll = 1;
 constexpr int float_tiles(int) { return 1; }
 #endif
 
@@ -178,7 +181,7 @@ struct BlockQ8_0 {
     ByteSum s[R][kParts];
     for (int r = 0; r < R; ++r)
       for (int part = 0; part < kParts; ++part) s[r][part] = byte_zero();
-#pragma GCC unroll 1  // the sums fill the registers; unrolled, products would be kept as well
+#pragma GCC unroll 1  // the sums fill the registers
     for (int v = 0; v < 8; ++v) {
       ByteWeights w[kParts];
       for (int part = 0; part < kParts; ++part)
@@ -196,21 +199,22 @@ struct BlockQ8_0 {
 template <int R>
 LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q,
                               NibbleSum (&s)[R][kParts]) {
-  for (int r = 0; r < R; ++r)
-    for (int part = 0; part < kParts; ++part) s[r][part] = nibble_zero();
-#pragma GCC unroll 1
-  for (int v = 0; v < 4; ++v) {
+  for (int part = 0; part < kParts; ++part) {
+    const Bytes w = low_nibbles(load_bytes(weights, part));
+    for (int r = 0; r < R; ++r) s[r][part] = nibble_products(w, word(q + 32 * r));
+  }
+  const auto add = [&](auto nibbles, int v, int input) __attribute__((always_inline)) {
     Bytes w[kParts];
-    for (int part = 0; part < kParts; ++part)
-      w[part] = low_nibbles(load_bytes(weights + 64 * v, part));
+    for (int part = 0; part < kParts; ++part) w[part] = nibbles(load_bytes(weights + 64 * v, part));
     for (int r = 0; r < R; ++r)
       for (int part = 0; part < kParts; ++part)
-        add_nibbles(s[r][part], w[part], word(q + 32 * r + 4 * v));
-    for (int part = 0; part < kParts; ++part)
-      w[part] = high_nibbles(load_bytes(weights + 64 * v, part));
-    for (int r = 0; r < R; ++r)
-      for (int part = 0; part < kParts; ++part)
-        add_nibbles(s[r][part], w[part], word(q + 32 * r + 16 + 4 * v));
+        add_nibbles(s[r][part], w[part], word(q + 32 * r + input));
+  };
+  add(high_nibbles, 0, 16);
+#pragma GCC unroll kNibbleUnroll
+  for (int v = 1; v < 4; ++v) {
+    add(low_nibbles, v, 4 * v);
+    add(high_nibbles, v, 16 + 4 * v);
   }
 }
 
