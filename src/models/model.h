@@ -103,6 +103,10 @@ class Workspace {
   virtual ~Workspace() = default;
   virtual int max_rows() const = 0;        // of all sequences of a pass together
   virtual int max_logit_rows() const = 0;  // the same for rows that get logits
+
+  // Which products the passes in this workspace run: those that the model was loaded with, until
+  // somebody says otherwise. See Kernels::wide.
+  bool wide_kernels = false;
 };
 
 // A trunk. Const after loading: what changes is an argument. It computes on a pool of threads of
