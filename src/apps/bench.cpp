@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "apps/bench_batch.h"
+#include "apps/bench_price.h"
 #include "apps/bench_prompts.h"
 #include "apps/bench_report.h"
 #include "apps/commands.h"
@@ -33,6 +34,7 @@ struct BenchFlags {
   int repeats = 0;  // 0: what goes with --quick
   double seconds = 0;
   bool quick = false;
+  bool price = false;
   std::vector<int> batch;  // sequences that decode together; none: not measured
 };
 
@@ -97,6 +99,15 @@ Result<measure::BatchResult> bench_batches(const BenchFlags& given, const Engine
   return measure::run_batches(engine, requests, options);
 }
 
+Result<measure::Price> bench_price(const BenchFlags& given, const Engine& engine,
+                                   ProgressLine& progress) {
+  constexpr int kPosition = 256;
+  const int pairs = given.quick ? 11 : 61;
+  return measure::measure_price(
+      engine, kPosition, pairs, [&](double share) { progress.show("pricing exactness", share); },
+      interrupted);
+}
+
 }  // namespace
 
 int bench(Args args) {
@@ -130,6 +141,8 @@ int bench(Args args) {
         return {};
       },
       "also tokens a second of so many sequences decoding plainly together");
+  flags.flag("--price", given.price,
+             "also what exactness costs: passes of 1 to 8 rows in turns with --kernels wide");
   flags.flag("--quick", given.quick, "two prompts of each category, 48 tokens, once");
   flags.group("Output");
   given.json.add_flag(flags);
@@ -194,6 +207,16 @@ int bench(Args args) {
       report["batch"] = batch_json(*batches);
       if (!given.json.is_stdout()) print_batches(*batches);
       same = same && batches->identical;
+    }
+    report["interrupted"] = interrupted();
+  }
+  if (given.price && !interrupted()) {
+    const auto price = bench_price(given, *engine, progress);
+    progress.clear();
+    if (!price && price.error().code != ErrorCode::Interrupted) return fail("bench", price.error());
+    if (price) {
+      report["price_of_exactness"] = price_json(*price);
+      if (!given.json.is_stdout()) print_price(*price);
     }
     report["interrupted"] = interrupted();
   }

@@ -14,6 +14,7 @@ int bench(Args args);
 int inspect(Args args);
 int probe(Args args);
 int tokenize(Args args);
+int parity(Args args);
 int synth(Args args);
 
 }  // namespace paceline::apps

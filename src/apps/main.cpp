@@ -28,6 +28,7 @@ constexpr std::array kCommands = {
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},
     Command{"probe", probe, "prove on this machine that a model's blocks equal its chains"},
+    Command{"parity", parity, "hold every kernel's rows against themselves, by bytes"},
     Command{"synth", synth, "write a checkpoint with random weights and real shapes"},
 };
 

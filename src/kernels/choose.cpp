@@ -85,6 +85,25 @@ std::span<const KernelTable* const> kernel_tables() {
   return std::span(tables.list).first(tables.count);
 }
 
+std::vector<std::string> missing_kernel_tables() {
+  struct Known {
+    std::string_view variant;
+    std::string_view needs;
+  };
+  constexpr std::array kKnown = {
+      Known{"avx2-nof16c", "AVX2 and FMA"}, Known{"avx2", "AVX2, FMA and F16C"},
+      Known{"avx512", "AVX-512 (F, BW, DQ, VL)"}, Known{"avx512-vnni", "AVX-512 VNNI"}};
+  std::vector<std::string> missing;
+  for (const Known& known : kKnown) {
+    bool runs = false;
+    for (const KernelTable* table : kernel_tables()) runs = runs || table->variant == known.variant;
+    if (!runs)
+      missing.push_back(std::string(known.variant) + ": no " + std::string(known.needs) +
+                        " on this machine");
+  }
+  return missing;
+}
+
 Result<const KernelTable*> choose_kernel_table(std::string_view isa) {
   const auto tables = kernel_tables();
   if (isa.empty()) return tables.back();

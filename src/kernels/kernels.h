@@ -10,8 +10,9 @@ namespace paceline {
 struct Kernels {
   const KernelTable* table = nullptr;
   ThreadPool* pool = nullptr;
-  // A negative control: products of several rows are summed in another order than products of one
-  // row, the fault that this project exists to exclude. Tests and probes must notice it.
+  // A negative control: products are dispatched by their number of rows and summed in another
+  // order for one row than for several, the fault that this project exists to exclude. Tests and
+  // probes must notice it. As fast as it comes, so that what exactness costs can be measured.
   bool wide = false;
 };
 

@@ -36,34 +36,6 @@ MatmulArgs product_args(const Activations& x, const Product& product) {
   return args;
 }
 
-// The negative control: each output's chain is cut in two, and the halves are added.
-void run_wide(const KernelTable& table, WeightType type, MatmulArgs args, int first, int last) {
-  const int half = args.n_in / 2 / kQuantBlock * kQuantBlock;
-  const auto run = table.matmul[static_cast<int>(type)];
-  if (half == 0 || args.rows > kRowGroup) {  // nothing to cut, or more than one row group
-    run(args, first, last);
-    return;
-  }
-  const int whole = args.n_in;
-  args.n_in = half;
-  run(args, first, last);
-  const int64_t before = static_cast<int64_t>(half) * args.rows;
-  if (is_quantized(type)) {
-    const int64_t blocks = before / kQuantBlock;
-    args.x = static_cast<const int8_t*>(args.x) + before;
-    args.x_scale += blocks;
-    args.x_scaled_sum += blocks;
-    args.x_sum += blocks;
-  } else {
-    args.x = static_cast<const float*>(args.x) + before;
-  }
-  args.w += tile_bytes(type, half);
-  args.n_in = whole - half;
-  args.bias = nullptr;
-  args.store = Store::Add;
-  run(args, first, last);
-}
-
 }  // namespace
 
 Result<Activations> Activations::make(int max_rows, int max_n_in) {
@@ -119,7 +91,6 @@ void Activations::set(Mat<const float> x, bool quantized, const Kernels& kernels
 
 void Activations::fill(MatmulArgs& args) const {
   args.rows = rows_;
-  args.x_n_in = n_in_;
   if (quantized_) {
     args.x = q();
     args.x_scale = scale();
@@ -138,7 +109,7 @@ void matmul(const Activations& x, std::span<const Product> products, const Kerne
     check(p.y.rows == x.rows() && p.y.cols >= p.w.n_out, "a product's outputs have room");
     tiles += p.w.tiles();
   }
-  const bool wide = kernels.wide && x.rows() > 1;
+  const auto& run = kernels.wide ? kernels.table->matmul_wide : kernels.table->matmul;
   kernels.pool->split(tiles, 1, [&](int64_t begin, int64_t end) {
     int64_t before = 0;  // tiles of the products passed so far
     for (const Product& p : products) {
@@ -146,12 +117,8 @@ void matmul(const Activations& x, std::span<const Product> products, const Kerne
       const int64_t last = std::min<int64_t>(end - before, p.w.tiles());
       before += p.w.tiles();
       if (first >= last) continue;
-      const MatmulArgs args = product_args(x, p);
-      if (wide)
-        run_wide(*kernels.table, p.w.type, args, static_cast<int>(first), static_cast<int>(last));
-      else
-        kernels.table->matmul[static_cast<int>(p.w.type)](args, static_cast<int>(first),
-                                                          static_cast<int>(last));
+      run[static_cast<int>(p.w.type)](product_args(x, p), static_cast<int>(first),
+                                      static_cast<int>(last));
     }
   });
 }

@@ -36,8 +36,7 @@ struct MatmulArgs {
   const float* x_scaled_sum = nullptr;  // d * sum of q
   const int32_t* x_sum = nullptr;       // sum of q
   int rows = 0;
-  int n_in = 0;    // of this product: a whole number of blocks for quantised types
-  int x_n_in = 0;  // inputs that the activations hold, for strides; n_in but for part products
+  int n_in = 0;  // a whole number of blocks for quantised types
 
   const std::byte* w = nullptr;  // tile 0, see kernels/packed.h
   size_t tile_bytes = 0;         // from one tile to the next
@@ -78,6 +77,8 @@ struct KernelTable {
 
   // y for output tiles [first_tile, last_tile), by type of weight.
   void (*matmul[6])(const MatmulArgs&, int first_tile, int last_tile);
+  // The same in an order that depends on the number of rows: a control, see Kernels::wide.
+  void (*matmul_wide[6])(const MatmulArgs&, int first_tile, int last_tile);
 
   // Rows (n of them, from row `first` of x on) to int8 blocks in the layout of activations.h.
   void (*quantize_rows)(const float* x, int rows, int n_in, int first, int n, int8_t* q,

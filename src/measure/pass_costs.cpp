@@ -1,60 +1,26 @@
 #include "measure/pass_costs.h"
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "measure/passes.h"
 #include "measure/statistics.h"
 
 namespace paceline::measure {
-namespace {
-
-// Some token of the vocabulary; the cost of a pass does not depend on which.
-TokenId some_token(int index, int vocab_size) {
-  return static_cast<TokenId>((static_cast<int64_t>(index) * 7919 + 13) % vocab_size);
-}
-
-double seconds_of_pass(const Model& model, const Block& block, SequenceState& state,
-                       Workspace& workspace) {
-  const auto begin = std::chrono::steady_clock::now();
-  model.forward(block, state, LogitRows::All, workspace);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-}  // namespace
 
 Result<PassCosts> measure_passes(const Engine& engine, int position, int repeats,
                                  const std::function<bool()>& stop) {
   constexpr int kRows = PassCosts::kMostRows;
+  auto passes = Passes::make(engine, position, kRows);
+  if (!passes) return passes.error();
   PassCosts costs;
-  costs.position = std::min(position, engine.context() - kRows);
-  if (costs.position < 1) {
-    return Error{ErrorCode::TooLarge, "the context is too short to measure passes in"};
-  }
-  const Model& model = engine.model();
-  auto state = model.make_state(costs.position + kRows, engine.cache_type());
-  if (!state) return state.error();
-  auto workspace = model.make_workspace(kRows, kRows);
-  if (!workspace) return workspace.error();
-
-  const int vocab_size = model.info().vocab_size;
-  Block block(kRows);
-  while ((*state)->length() < costs.position) {
-    block.reset((*state)->length());
-    while (block.rows() < kRows && block.first_pos() + block.rows() < costs.position) {
-      block.add(some_token(block.first_pos() + block.rows(), vocab_size));
-    }
-    model.forward(block, **state, LogitRows::None, **workspace);
-    (*state)->commit(block.rows());
-  }
+  costs.position = passes->position();
 
   std::array<std::vector<double>, kRows + 1> seconds;
   for (int repeat = -1; repeat < repeats && !(stop && stop()); ++repeat) {
     for (int turn = 0; turn < kRows; ++turn) {
       const int rows = repeat % 2 == 0 ? turn + 1 : kRows - turn;  // there and back again
-      block.reset(costs.position);
-      for (int i = 0; i < rows; ++i) block.add(some_token(i, vocab_size));
-      const double spent = seconds_of_pass(model, block, **state, **workspace);
+      const double spent = passes->seconds(rows);
       if (repeat >= 0) seconds[rows].push_back(spent);  // the first time round warms up
     }
   }

@@ -35,6 +35,7 @@ struct LlamaWorkspace final : Workspace {
   int rows_limit = 0;
   int logit_rows_limit = 0;
   size_t attend_scratch_per_thread = 0;
+  Kernels kernels;  // of the pass under way
   HugeBuffer memory;
   Activations prepared;
   float *h, *x, *q, *k, *v, *attended, *gate, *up, *hidden, *logits, *attend_scratch;
@@ -99,11 +100,11 @@ void Llama::attention(int index, int rows, std::span<PassPart> parts, LlamaWorks
   const Mat<float> h(s.h, rows, config_.dim), x(s.x, rows, config_.dim);
   const Mat<float> q(s.q, rows, q_dim), k(s.k, rows, kv_dim), v(s.v, rows, kv_dim);
   const Mat<float> attended(s.attended, rows, q_dim);
-  const KernelTable& table = *kernels_.table;
+  const KernelTable& table = *s.kernels.table;
 
-  rms_norm(h, w.attn_norm.data(), config_.norm_eps, x, kernels_);
+  rms_norm(h, w.attn_norm.data(), config_.norm_eps, x, s.kernels);
   project(x, {product(w.q, q, w.q_bias), product(w.k, k, w.k_bias), product(w.v, v, w.v_bias)},
-          s.prepared, kernels_);
+          s.prepared, s.kernels);
   s.attend_parts.clear();
   int row = 0;
   for (PassPart& part : parts) {
@@ -127,8 +128,8 @@ void Llama::attention(int index, int rows, std::span<PassPart> parts, LlamaWorks
       ++row;
     }
   }
-  attend(s.attend_parts, s.attend_scratch, s.attend_scratch_per_thread, kernels_);
-  project(attended, {product(w.out, h, w.out_bias, Store::Add)}, s.prepared, kernels_);
+  attend(s.attend_parts, s.attend_scratch, s.attend_scratch_per_thread, s.kernels);
+  project(attended, {product(w.out, h, w.out_bias, Store::Add)}, s.prepared, s.kernels);
 }
 
 void Llama::layer(int index, int rows, std::span<PassPart> parts, LlamaWorkspace& s) const {
@@ -137,11 +138,11 @@ void Llama::layer(int index, int rows, std::span<PassPart> parts, LlamaWorkspace
   const Mat<float> gate(s.gate, rows, config_.hidden_dim), up(s.up, rows, config_.hidden_dim);
 
   attention(index, rows, parts, s);
-  rms_norm(h, w.ffn_norm.data(), config_.norm_eps, x, kernels_);
+  rms_norm(h, w.ffn_norm.data(), config_.norm_eps, x, s.kernels);
   project(x, {product(w.gate, gate, w.gate_bias), product(w.up, up, w.up_bias)}, s.prepared,
-          kernels_);
-  silu_mul(gate, up, kernels_);
-  project(gate, {product(w.down, h, w.down_bias, Store::Add)}, s.prepared, kernels_);
+          s.kernels);
+  silu_mul(gate, up, s.kernels);
+  project(gate, {product(w.down, h, w.down_bias, Store::Add)}, s.prepared, s.kernels);
 }
 
 // Logits of the rows that each part asks for, and every part's views.
@@ -165,7 +166,7 @@ void Llama::write_logits(int rows, std::span<PassPart> parts, LlamaWorkspace& s)
     row += part_rows;
     logit_row += n;
   }
-  if (n_logits > 0) project(chosen, {{output_, logits}}, s.prepared, kernels_);
+  if (n_logits > 0) project(chosen, {{output_, logits}}, s.prepared, s.kernels);
 }
 
 void Llama::forward(std::span<PassPart> parts, Workspace& workspace) const {
@@ -174,6 +175,8 @@ void Llama::forward(std::span<PassPart> parts, Workspace& workspace) const {
   for (const PassPart& part : parts) rows += part.block->rows();
   check(rows <= s.rows_limit, "the blocks of a pass fit into the workspace");
   pool_->use(s.threads);
+  s.kernels = kernels_;
+  s.kernels.wide = s.wide_kernels;
 
   const Mat<float> h(s.h, rows, config_.dim);
   int row = 0;
@@ -189,7 +192,7 @@ void Llama::forward(std::span<PassPart> parts, Workspace& workspace) const {
   }
   for (int index = 0; index < config_.n_layers; ++index) layer(index, rows, parts, s);
   rms_norm(h, final_norm_.data(), config_.norm_eps, Mat<float>(s.hidden, rows, config_.dim),
-           kernels_);
+           s.kernels);
   write_logits(rows, parts, s);
   pool_->use(0);
 }
@@ -252,6 +255,7 @@ Result<std::unique_ptr<Workspace>> Llama::make_workspace(int max_rows, int max_l
   if (!prepared) return prepared.error();
   s->prepared = std::move(*prepared);
   s->attend_parts.reserve(max_rows);
+  s->wide_kernels = kernels_.wide;
   return std::unique_ptr<Workspace>(std::move(s));
 }
 

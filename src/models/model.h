@@ -109,6 +109,10 @@ class Workspace {
   virtual int max_logit_rows() const = 0;  // the same for rows that get logits
   // Threads that compute a pass, at most those of the model; 0: all. Changes no bit of it.
   int threads = 0;
+
+  // Which products the passes in this workspace run: those that the model was loaded with, until
+  // somebody says otherwise. See Kernels::wide.
+  bool wide_kernels = false;
 };
 
 // A trunk. Const after loading: what changes is an argument. It computes on a pool of threads of

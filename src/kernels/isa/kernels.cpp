@@ -2,6 +2,7 @@
 #include "kernels/isa/attention_body.h"
 #include "kernels/isa/math_body.h"
 #include "kernels/isa/matmul_body.h"
+#include "kernels/isa/wide_body.h"
 #include "kernels/table.h"
 
 namespace paceline::PACELINE_ISA {
@@ -12,6 +13,9 @@ const KernelTable table = {
     .variant = PACELINE_ISA_VARIANT,
     .matmul = {matmul_float<WeightsF32>, matmul_float<WeightsBF16>, matmul_float<WeightsF16>,
                matmul_quant<BlockQ8_0>, matmul_quant<BlockQ4_0>, matmul_quant<BlockQ4_1>},
+    .matmul_wide = {matmul_float_wide<WeightsF32>, matmul_float_wide<WeightsBF16>,
+                    matmul_float_wide<WeightsF16>, matmul_quant_wide<BlockQ8_0>,
+                    matmul_quant_wide<BlockQ4_0>, matmul_quant_wide<BlockQ4_1>},
     .quantize_rows = quantize_rows,
     .rms_norm = rms_norm,
     .rope = rope,

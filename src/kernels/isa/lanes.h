@@ -115,7 +115,9 @@ LANES_INLINE Bytes high_nibbles(Bytes b) {
 struct NibbleSum {
   __m512i v;
 };
-LANES_INLINE NibbleSum nibble_zero() { return {_mm512_setzero_si512()}; }
+LANES_INLINE NibbleSum nibble_products(Bytes nibbles, int32_t x) {
+  return {_mm512_dpbusd_epi32(_mm512_setzero_si512(), nibbles.v, _mm512_set1_epi32(x))};
+}
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
   s.v = _mm512_dpbusd_epi32(s.v, nibbles.v, _mm512_set1_epi32(x));
 }
@@ -145,9 +147,11 @@ LANES_INLINE I total(const ByteSum (&s)[kParts], int32_t x_sum) {
 struct NibbleSum {
   __m512i v;
 };
-LANES_INLINE NibbleSum nibble_zero() { return {_mm512_setzero_si512()}; }
+LANES_INLINE NibbleSum nibble_products(Bytes nibbles, int32_t x) {
+  return {_mm512_maddubs_epi16(nibbles.v, _mm512_set1_epi32(x))};
+}
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
-  s.v = _mm512_add_epi16(s.v, _mm512_maddubs_epi16(nibbles.v, _mm512_set1_epi32(x)));
+  s.v = _mm512_add_epi16(s.v, nibble_products(nibbles, x).v);
 }
 LANES_INLINE I total(const NibbleSum (&s)[kParts]) {
   return {_mm512_madd_epi16(s[0].v, _mm512_set1_epi16(1))};
@@ -351,11 +355,13 @@ LANES_INLINE Bytes high_nibbles(Bytes b) {
 struct NibbleSum {
   __m256i v;
 };
-LANES_INLINE NibbleSum nibble_zero() { return {_mm256_setzero_si256()}; }
+LANES_INLINE NibbleSum nibble_products(Bytes nibbles, int32_t x) {
+  return {_mm256_maddubs_epi16(nibbles.v, _mm256_set1_epi32(x))};
+}
 // The empty instruction keeps each sum in its register: left alone, the compiler adds products to
 // each other first and the sums in memory.
 LANES_INLINE void add_nibbles(NibbleSum& s, Bytes nibbles, int32_t x) {
-  s.v = _mm256_add_epi16(s.v, _mm256_maddubs_epi16(nibbles.v, _mm256_set1_epi32(x)));
+  s.v = _mm256_add_epi16(s.v, nibble_products(nibbles, x).v);
   asm("" : "+x"(s.v));
 }
 LANES_INLINE I total(const NibbleSum (&s)[kParts]) {

@@ -14,14 +14,17 @@ namespace {
 #if defined(PACELINE_LANES_AVX512)
 inline constexpr int kFloatRows = 8;
 inline constexpr int kQuantRows = 8;
+inline constexpr int kNibbleUnroll = 1;
 constexpr int float_tiles(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
 #elif defined(PACELINE_LANES_AVX2)
 inline constexpr int kFloatRows = 6;
 inline constexpr int kQuantRows = 6;
+inline constexpr int kNibbleUnroll = 3;  // a block's sums as one piece of code: a tenth faster
 constexpr int float_tiles(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 #else  // nothing to keep in registers: as little code as possible
 inline constexpr int kFloatRows = 1;
 inline constexpr int kQuantRows = 1;
+inline constexpr int kNibbleUnroll = 1;
 constexpr int float_tiles(int) { return 1; }
 #endif
 
@@ -145,7 +148,7 @@ void matmul_float(const MatmulArgs& a, int first_tile, int last_tile) {
     for_row_pieces<kFloatRows>(
         a.rows, [&](int base, int in_group, int first, int rows) __attribute__((always_inline)) {
           const float* x =
-              static_cast<const float*>(a.x) + static_cast<int64_t>(base) * a.x_n_in + first;
+              static_cast<const float*>(a.x) + static_cast<int64_t>(base) * a.n_in + first;
           with_rows<kFloatRows>(
               rows, [&]<int R>() __attribute__((always_inline)) {
                 constexpr int kTiles = float_tiles(R);
@@ -178,7 +181,7 @@ struct BlockQ8_0 {
     ByteSum s[R][kParts];
     for (int r = 0; r < R; ++r)
       for (int part = 0; part < kParts; ++part) s[r][part] = byte_zero();
-#pragma GCC unroll 1  // the sums fill the registers; unrolled, products would be kept as well
+#pragma GCC unroll 1  // the sums fill the registers
     for (int v = 0; v < 8; ++v) {
       ByteWeights w[kParts];
       for (int part = 0; part < kParts; ++part)
@@ -196,21 +199,22 @@ struct BlockQ8_0 {
 template <int R>
 LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q,
                               NibbleSum (&s)[R][kParts]) {
-  for (int r = 0; r < R; ++r)
-    for (int part = 0; part < kParts; ++part) s[r][part] = nibble_zero();
-#pragma GCC unroll 1
-  for (int v = 0; v < 4; ++v) {
+  for (int part = 0; part < kParts; ++part) {
+    const Bytes w = low_nibbles(load_bytes(weights, part));
+    for (int r = 0; r < R; ++r) s[r][part] = nibble_products(w, word(q + 32 * r));
+  }
+  const auto add = [&](auto nibbles, int v, int input) __attribute__((always_inline)) {
     Bytes w[kParts];
-    for (int part = 0; part < kParts; ++part)
-      w[part] = low_nibbles(load_bytes(weights + 64 * v, part));
+    for (int part = 0; part < kParts; ++part) w[part] = nibbles(load_bytes(weights + 64 * v, part));
     for (int r = 0; r < R; ++r)
       for (int part = 0; part < kParts; ++part)
-        add_nibbles(s[r][part], w[part], word(q + 32 * r + 4 * v));
-    for (int part = 0; part < kParts; ++part)
-      w[part] = high_nibbles(load_bytes(weights + 64 * v, part));
-    for (int r = 0; r < R; ++r)
-      for (int part = 0; part < kParts; ++part)
-        add_nibbles(s[r][part], w[part], word(q + 32 * r + 16 + 4 * v));
+        add_nibbles(s[r][part], w[part], word(q + 32 * r + input));
+  };
+  add(high_nibbles, 0, 16);
+#pragma GCC unroll kNibbleUnroll
+  for (int v = 1; v < 4; ++v) {
+    add(low_nibbles, v, 4 * v);
+    add(high_nibbles, v, 16 + 4 * v);
   }
 }
 
@@ -250,7 +254,7 @@ template <class Block, int R>
   // cache, ask for the next tile in the meantime.
   const size_t ahead = base + first == 0 ? kPrefetchBytes : a.tile_bytes;
   const int n_blocks = a.n_in / kQuantBlock;
-  const int64_t before = static_cast<int64_t>(base) * (a.x_n_in / kQuantBlock) + first;
+  const int64_t before = static_cast<int64_t>(base) * (a.n_in / kQuantBlock) + first;
   const int8_t* q = static_cast<const int8_t*>(a.x) + before * kQuantBlock;
   const float* d = a.x_scale + before;
   const float* scaled_sum = a.x_scaled_sum + before;
