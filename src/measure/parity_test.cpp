@@ -35,7 +35,9 @@ void expect_only_this_is_blamed(const ParityResult& result, const char* variant)
   EXPECT_GT(result.bytes_different, 0);
   for (const ParityRow& row : result.rows) {
     EXPECT_EQ(row.bytes_different > 0, row.first.has_value());
-    if (row.bytes_different > 0) EXPECT_EQ(row.isa, variant) << row.op << row.shape;
+    if (row.bytes_different > 0) {
+      EXPECT_EQ(row.isa, variant) << row.op << row.shape;
+    }
   }
 }
 
@@ -66,7 +68,9 @@ TEST(Parity, EveryWidthOfAProductIsCompared) {
     // Alone: 32 rows against the definition at 4 outputs. Blocks: every output of every row.
     EXPECT_EQ(row.bytes, row.width == 1 ? 32 * 4 * 4 : row.width * 35 * 4);
   }
-  if (std::string(best_table().isa) != "scalar") EXPECT_EQ(widths.size(), 32u);
+  if (std::string(best_table().isa) != "scalar") {
+    EXPECT_EQ(widths.size(), 32u);
+  }
 }
 
 TEST(Parity, TheWideControlIsCaught) {
@@ -123,7 +127,9 @@ TEST(Parity, AFaultThatEveryWidthSharesIsToldByTheDefinition) {
   const ParityResult result = run_parity(options);
   expect_only_this_is_blamed(result, "broken");
   for (const ParityRow& row : result.rows)
-    if (row.bytes_different > 0) EXPECT_EQ(row.width, 1) << "blocks agree with the rows alone";
+    if (row.bytes_different > 0) {
+      EXPECT_EQ(row.width, 1) << "blocks agree with the rows alone";
+    }
 }
 
 TEST(Parity, StopsWhenAsked) {
