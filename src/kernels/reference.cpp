@@ -211,4 +211,67 @@ float log_sum_exp(std::span<const float> x) {
   return static_cast<float>(static_cast<double>(top) + log_double(static_cast<double>(total)));
 }
 
+uint32_t noise_bits(NoiseKey key, uint32_t id) {
+  uint32_t h = id + key.a;
+  h = (h ^ (h >> 16)) * 0x2c1b3c6du;
+  h = h ^ key.b;
+  h = (h ^ (h >> 12)) * 0x297a2d39u;
+  h = (h ^ (h >> 15)) * 0x85ebca6bu;
+  return h ^ (h >> 16);
+}
+
+float gumbel(uint32_t bits) {
+  const auto unit = [](uint32_t h) {  // (h + 1/2) / 2^32
+    const auto high = static_cast<float>(h >> 16);
+    const auto low = static_cast<float>(h & 0xffff);
+    return std::fma(high, 65536.0f, low + 0.5f) * 0x1p-32f;
+  };
+  // x = m 2^exponent; log((1 + t) / (1 - t)) by its series.
+  struct Split {
+    float m, exponent;
+  };
+  const auto split = [](float x) -> Split {
+    const uint32_t shifted = std::bit_cast<uint32_t>(x) - 0x3f3504f3u + 0x3f800000u;
+    return {std::bit_cast<float>((shifted & 0x7fffffu) + 0x3f3504f3u),
+            static_cast<float>(static_cast<int>(shifted >> 23) - 127)};
+  };
+  const auto twice_atanh = [](float t) {
+    float p = 2.0f / 9.0f;
+    for (const float c : {2.0f / 7.0f, 2.0f / 5.0f, 2.0f / 3.0f, 2.0f}) p = std::fma(p, t * t, c);
+    return t * p;
+  };
+  const float v = unit(bits);
+  const float w = unit(~bits);  // 1 - v
+  const Split a = split(w);
+  const float one_less = w < 0.70710678f ? 1.0f - a.m : v;
+  const float waited = std::fma(a.exponent, -0.69314718f, twice_atanh(one_less / (1.0f + a.m)));
+  const Split b = split(waited);
+  return 0.0f - std::fma(b.exponent, 0.69314718f, twice_atanh((b.m - 1.0f) / (b.m + 1.0f)));
+}
+
+float scaled(float logit, const RowScale& row) { return (logit - row.top) * row.scale; }
+
+float exp_sum(std::span<const float> logits, const RowScale& row) {
+  float total = 0.0f;
+  for (size_t begin = 0; begin < logits.size(); begin += 1024) {
+    std::vector<float> span;
+    for (const float logit : logits.subspan(begin, std::min<size_t>(1024, logits.size() - begin)))
+      span.push_back(std::isnan(logit) ? 0.0f : exp(scaled(logit, row)));
+    total = total + sum_in_lanes(span);
+  }
+  return total;
+}
+
+Drawn draw(std::span<const float> logits, const DrawArgs& args) {
+  Drawn best;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const int id = static_cast<int>(i);
+    const float x = scaled(logits[i], args.row);
+    if (x < args.least || (x == args.least && id > args.last_tie)) continue;
+    const float score = x + gumbel(noise_bits(args.key, static_cast<uint32_t>(id)));
+    if (score > best.score) best = {score, id};
+  }
+  return best;
+}
+
 }  // namespace paceline::reference

@@ -39,4 +39,12 @@ std::vector<float> attend(std::span<const float> q, std::span<const float> keys,
 int argmax(std::span<const float> x);
 float log_sum_exp(std::span<const float> x);
 
+// Drawing (kernels/sampling.h).
+uint32_t noise_bits(NoiseKey key, uint32_t id);
+float gumbel(uint32_t bits);
+float scaled(float logit, const RowScale& row);
+float exp_sum(std::span<const float> logits, const RowScale& row);
+// Every id's noise is looked at.
+Drawn draw(std::span<const float> logits, const DrawArgs& args);
+
 }  // namespace paceline::reference

@@ -71,6 +71,34 @@ struct AttendArgs {
   int value_stride = 0;  // elements; head_dim rounded up to 16
 };
 
+// Drawing a token from a row of logits; the rule is in kernels/sampling.h.
+inline constexpr int kDrawGroup = 64;       // ids whose largest logit is found together
+inline constexpr float kMostNoise = 22.9f;  // above every value of the noise: -log(2^-33) = 22.874
+
+struct NoiseKey {  // of a seed and a position
+  uint32_t a = 0;
+  uint32_t b = 0;
+};
+
+// x = (logit - top) * scale for every id: 0 for the largest logit, negative for all others.
+struct RowScale {
+  float top = 0;    // finite
+  float scale = 1;  // 1 / temperature
+};
+
+struct DrawArgs {
+  RowScale row = {};
+  // Ids that may be drawn: x above `least`, and those equal to it up to id `last_tie`.
+  float least = -__builtin_inff();
+  int last_tie = 0x7fffffff;
+  NoiseKey key = {};
+};
+
+struct Drawn {
+  float score = -__builtin_inff();  // x + noise
+  int id = -1;
+};
+
 struct KernelTable {
   const char* isa;      // the family: "scalar", "avx2", "avx512"
   const char* variant;  // what exactly: "avx512-vnni"
@@ -104,6 +132,20 @@ struct KernelTable {
   // Index of the largest finite maximum, lowest on ties, else -1.
   int (*argmax)(const float* x, int n);
   float (*log_sum_exp)(const float* x, int n);
+
+  // maxima[g]: the largest of ids kDrawGroup * g on; NaNs are passed over, so it is -infinity where
+  // there is nothing else.
+  void (*group_max)(const float* x, int n, float* maxima);
+  // Sum of e^x over a row, in spans of 1,024 ids; a NaN counts as 0.
+  float (*exp_sum)(const float* logits, int n, const RowScale& row);
+  // y = e^x, element by element.
+  void (*exp_all)(const float* x, int n, float* y);
+  // Those of ids [first, end) with least <= x < below, ascending, as sorting keys: |x| in the upper
+  // half, the id in the lower one. `first` is a multiple of 16. Returns how many.
+  int (*gather)(const float* logits, int first, int end, const RowScale& row, float least,
+                float below, uint64_t* keys);
+  // Improves *best by ids [first, end). `first` is a multiple of 16.
+  void (*draw)(const float* logits, int first, int end, const DrawArgs& args, Drawn* best);
 };
 
 }  // namespace paceline

@@ -2,6 +2,7 @@
 #include "kernels/isa/attention_body.h"
 #include "kernels/isa/math_body.h"
 #include "kernels/isa/matmul_body.h"
+#include "kernels/isa/sampling_body.h"
 #include "kernels/isa/wide_body.h"
 #include "kernels/table.h"
 
@@ -25,6 +26,11 @@ const KernelTable table = {
     .attend = attend,
     .argmax = argmax,
     .log_sum_exp = log_sum_exp,
+    .group_max = group_max,
+    .exp_sum = exp_sum,
+    .exp_all = exp_all,
+    .gather = gather,
+    .draw = draw,
 };
 
 }  // namespace paceline::PACELINE_ISA

@@ -48,6 +48,7 @@ LANES_INLINE F operator/(F a, F b) { return {_mm512_div_ps(a.v, b.v)}; }
 LANES_INLINE F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 LANES_INLINE M operator<(F a, F b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 LANES_INLINE F select(M m, F a, F b) { return {_mm512_mask_blend_ps(m.m, b.v, a.v)}; }
+LANES_INLINE bool any(M m) { return m.m != 0; }
 
 LANES_INLINE I iset1(int32_t x) { return {_mm512_set1_epi32(x)}; }
 LANES_INLINE I iload(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
@@ -63,6 +64,8 @@ LANES_INLINE I shift_right(I a) {  // logical
   return {_mm512_srli_epi32(a.v, N)};
 }
 LANES_INLINE I operator&(I a, I b) { return {_mm512_and_si512(a.v, b.v)}; }
+LANES_INLINE I operator^(I a, I b) { return {_mm512_xor_si512(a.v, b.v)}; }
+LANES_INLINE I operator*(I a, I b) { return {_mm512_mullo_epi32(a.v, b.v)}; }  // low halves
 LANES_INLINE F to_float(I a) { return {_mm512_cvtepi32_ps(a.v)}; }
 LANES_INLINE F as_float(I a) { return {_mm512_castsi512_ps(a.v)}; }
 LANES_INLINE I as_int(F a) { return {_mm512_castps_si512(a.v)}; }
@@ -222,6 +225,7 @@ LANES_INLINE M operator<(F a, F b) {
 LANES_INLINE F select(M m, F a, F b) {
   return {_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
 }
+LANES_INLINE bool any(M m) { return _mm256_movemask_ps(_mm256_or_ps(m.lo, m.hi)) != 0; }
 
 LANES_INLINE I iset1(int32_t x) {
   const __m256i v = _mm256_set1_epi32(x);
@@ -251,6 +255,12 @@ LANES_INLINE I shift_right(I a) {  // logical
 }
 LANES_INLINE I operator&(I a, I b) {
   return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
+}
+LANES_INLINE I operator^(I a, I b) {
+  return {_mm256_xor_si256(a.lo, b.lo), _mm256_xor_si256(a.hi, b.hi)};
+}
+LANES_INLINE I operator*(I a, I b) {  // low halves
+  return {_mm256_mullo_epi32(a.lo, b.lo), _mm256_mullo_epi32(a.hi, b.hi)};
 }
 LANES_INLINE F to_float(I a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
 LANES_INLINE F as_float(I a) { return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)}; }
@@ -411,13 +421,21 @@ LANES_INLINE int32_t fold_sum(I a) {
 // max as docs/numerics.md defines it: a > b ? a : b.
 LANES_INLINE F max(F a, F b) { return select(b < a, a, b); }
 
+// Folded 8-4-2-1. The instruction takes its second operand unless the first is larger, as max does.
 LANES_INLINE float fold_max(F a) {
   float lanes[kLanes];
   store(lanes, a);
+#if defined(PACELINE_LANES_AVX512) || defined(PACELINE_LANES_AVX2)
+  const __m256 eight = _mm256_max_ps(_mm256_loadu_ps(lanes), _mm256_loadu_ps(lanes + 8));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+#else
   for (int half = kLanes / 2; half > 0; half /= 2)
     for (int i = 0; i < half; ++i)
       lanes[i] = lanes[i] > lanes[i + half] ? lanes[i] : lanes[i + half];
   return lanes[0];
+#endif
 }
 
 // Round to nearest, ties to even; a NaN stays a quiet NaN.
