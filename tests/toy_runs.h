@@ -15,9 +15,11 @@ namespace paceline {
 // Keeps what is emitted; ends at an end token, and behind `budget` tokens.
 class RecordingSink : public TokenSink {
  public:
-  explicit RecordingSink(int budget, TokenId end = -1) : budget_(budget), end_(end) {}
+  explicit RecordingSink(int budget, TokenId end = -1, bool greedy = true)
+      : budget_(budget), end_(end), greedy_(greedy) {}
   bool emit(const EmittedToken& token, std::span<const float> logits) override {
-    check(plain_argmax(logits) == token.id, "the row that a token comes with is its own");
+    check(!greedy_ || plain_argmax(logits) == token.id,
+          "the row that a token comes with is its own");
     tokens.push_back(token.id);
     emitted.push_back(token);
     return token.id != end_ && static_cast<int>(tokens.size()) < budget_;
@@ -29,6 +31,7 @@ class RecordingSink : public TokenSink {
  private:
   int budget_;
   TokenId end_;
+  bool greedy_;
 };
 
 struct ToyRun {
@@ -44,21 +47,22 @@ struct ToyRunOptions {
   TokenId end = -1;
   DepthPolicy* policy = nullptr;
   const CostModel* costs = nullptr;
-  const AcceptRule* rule = nullptr;  // null: greedy
+  AcceptRule* rule = nullptr;  // null: greedy
   // Called after the prefill and after every round.
   std::function<void(const Sequence&, const std::vector<TokenId>& output)> check_round = {};
 };
 
 inline ToyRun toy_run(const Model& model, Drafter& drafter, const ToyRunOptions& options = {}) {
-  static const GreedyRule greedy_rule(plain_argmax);
-  const AcceptRule& rule = options.rule != nullptr ? *options.rule : greedy_rule;
+  GreedyRule greedy_rule(plain_argmax);
+  AcceptRule& rule = options.rule != nullptr ? *options.rule : greedy_rule;
   const int n_prompt = static_cast<int>(options.prompt.size());
   auto state = model.make_state(n_prompt + options.budget - 1, CacheType::F32);
   auto workspace = model.make_workspace(kPrefillRows, kPrefillRows);
   check(state && workspace, "a toy's sequence fits into memory");
   Sequence seq = make_sequence(std::move(*state), options.budget, options.depth);
-  RecordingSink sink(options.budget, options.end);
+  RecordingSink sink(options.budget, options.end, options.rule == nullptr);
   drafter.begin(options.prompt, n_prompt + options.budget);
+  rule.begin(options.prompt, n_prompt + options.budget);
 
   ToyRun run;
   const auto first = run_prefill(seq, model, **workspace, options.prompt, drafter, rule, sink);

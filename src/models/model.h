@@ -87,7 +87,8 @@ enum class LogitRows { None, Last, All };
 
 // What a pass gives to one sequence; views into the workspace, valid until its next use.
 struct TrunkOut {
-  Mat<const float> logits;  // (asked-for rows, vocab_size)
+  Mat<float> logits;        // (asked-for rows, vocab_size); an accept rule may change a row for
+                            // as long as it looks at it
   Mat<const float> hidden;  // (rows, dim), after the final norm
 };
 

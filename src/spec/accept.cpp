@@ -26,11 +26,13 @@ Accepted accept_greedy(std::span<const TokenId> drafts, std::span<const TokenId>
   });
 }
 
-Result<Accepted> GreedyRule::accept(std::span<const TokenId> drafts, Mat<const float> logits,
-                                    int first_pos) const {
+Result<Accepted> AcceptRule::accept(std::span<const TokenId> drafts, Mat<float> logits,
+                                    int first_pos) {
   check(logits.rows == static_cast<int>(drafts.size()) + 1, "one row of logits a row of the block");
   // No draft is negative, so a row without a choice ends the walk.
-  Accepted accepted = longest_standing(drafts, [&](int row) { return choose_(logits.row(row)); });
+  Accepted accepted = longest_standing(drafts, [&](int row) {
+    return choose(logits.row(row), first_pos + row + 1, drafts.first(row));
+  });
   if (accepted.next < 0 && accepted.n_drafts > 0) {
     // The last draft that stands is the trunk's own token; the faulty row begins the next round,
     // unless the text ends before it.
@@ -41,7 +43,7 @@ Result<Accepted> GreedyRule::accept(std::span<const TokenId> drafts, Mat<const f
     return Error{ErrorCode::BadFormat,
                  "the logits at position " + std::to_string(first_pos) +
                      " have no finite maximum, so there is no next token; the weights are damaged "
-                     "or overflow in this type"};
+                     "or overflow in this type, or the logit bias forbids every token"};
   }
   return accepted;
 }

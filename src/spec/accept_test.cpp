@@ -39,10 +39,10 @@ TEST(AcceptGreedy, WithoutDraftsTheTrunkSpeaksAlone) {
 }
 
 // Rows of four logits.
-Result<Accepted> accept_rows(const Tokens& drafts, const std::vector<float>& logits) {
-  const GreedyRule rule(plain_argmax);
-  return rule.accept(drafts,
-                     Mat<const float>(logits.data(), static_cast<int>(logits.size()) / 4, 4), 100);
+Result<Accepted> accept_rows(const Tokens& drafts, std::vector<float> logits) {
+  GreedyRule rule(plain_argmax);
+  return rule.accept(drafts, Mat<float>(logits.data(), static_cast<int>(logits.size()) / 4, 4),
+                     100);
 }
 
 TEST(GreedyRule, TiesGoToTheLowestIdZeroesOfEitherSignToo) {

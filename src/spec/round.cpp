@@ -61,7 +61,7 @@ OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth) {
 }
 
 Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const TrunkOut& out,
-                               Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                               Drafter& drafter, const Depth& depth, AcceptRule& rule,
                                TokenSink& sink) {
   RoundStats stats;
   const auto drafts = round.drafts;
@@ -79,6 +79,7 @@ Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const Trun
   seq.state->commit(stats.n_emitted);  // later rows are rolled back
   seq.pending = seq.emitted.back();
   seq.budget -= stats.n_emitted;
+  rule.commit(seq.emitted);
   drafter.observe(seq.emitted, out.hidden.top(stats.n_emitted));  // heads catch up with the text
   if (depth.policy != nullptr)
     depth.policy->record(drafts.first(stats.n_drafted), stats.n_accepted);
@@ -86,7 +87,7 @@ Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const Trun
 }
 
 Result<RoundStats> run_round(Sequence& seq, const Model& trunk, Workspace& workspace,
-                             Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                             Drafter& drafter, const Depth& depth, AcceptRule& rule,
                              TokenSink& sink) {
   const OpenRound round = open_round(seq, drafter, depth);
   const auto start = Clock::now();

@@ -42,12 +42,12 @@ OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth);
 // for each token emitted: the last of them is the new pending token. Every later row is void.
 // Allocates nothing. An error (a row without a finite maximum) leaves the text as it was.
 Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const TrunkOut& out,
-                               Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                               Drafter& drafter, const Depth& depth, AcceptRule& rule,
                                TokenSink& sink);
 
 // A whole round of a sequence that runs alone.
 Result<RoundStats> run_round(Sequence& seq, const Model& trunk, Workspace& workspace,
-                             Drafter& drafter, const Depth& depth, const AcceptRule& rule,
+                             Drafter& drafter, const Depth& depth, AcceptRule& rule,
                              TokenSink& sink);
 
 }  // namespace paceline

@@ -232,8 +232,8 @@ TEST(NegativeControl, ASkippedRollbackChangesTheText) {
 class OneTooMany : public GreedyRule {
  public:
   OneTooMany() : GreedyRule(plain_argmax) {}
-  Result<Accepted> accept(std::span<const TokenId> drafts, Mat<const float> logits,
-                          int first_pos) const override {
+  Result<Accepted> accept(std::span<const TokenId> drafts, Mat<float> logits,
+                          int first_pos) override {
     auto accepted = GreedyRule::accept(drafts, logits, first_pos);
     if (accepted && accepted->n_drafts < static_cast<int>(drafts.size())) {
       accepted->next = plain_argmax(logits.row(++accepted->n_drafts));
@@ -266,7 +266,7 @@ TEST(NegativeControl, AcceptingOneTooManyChangesTheText) {
     auto workspace = *model.make_workspace(kPrefillRows, 5);
     CarelessSink sink(options.budget);
     drafter.begin(options.prompt, 100);
-    const OneTooMany rule;
+    OneTooMany rule;
     ASSERT_TRUE(run_prefill(seq, model, *workspace, options.prompt, drafter, rule, sink));
     for (bool ended = false; !ended;) {
       const auto round = run_round(seq, model, *workspace, drafter, {.limit = 4}, rule, sink);

@@ -28,7 +28,7 @@ LogitRows open_chunk(Sequence& seq, std::span<const TokenId> prompt) {
 }
 
 Result<Progress> close_chunk(Sequence& seq, std::span<const TokenId> prompt, const TrunkOut& out,
-                             Drafter& drafter, const AcceptRule& rule, TokenSink& sink) {
+                             Drafter& drafter, AcceptRule& rule, TokenSink& sink) {
   const int first = seq.state->length();
   const int rows = seq.block.rows();
   seq.state->commit(rows);
@@ -42,13 +42,14 @@ Result<Progress> close_chunk(Sequence& seq, std::span<const TokenId> prompt, con
   seq.pending = accepted->next;
   --seq.budget;
   const bool goes_on = sink.emit({.id = seq.pending}, out.logits.row(0));
+  rule.commit({&seq.pending, 1});
   drafter.observe({&seq.pending, 1}, out.hidden.middle(with_next, 1));
   return goes_on ? Progress::Goes : Progress::Ended;
 }
 
 Result<Progress> run_prefill(Sequence& seq, const Model& trunk, Workspace& workspace,
-                             std::span<const TokenId> prompt, Drafter& drafter,
-                             const AcceptRule& rule, TokenSink& sink) {
+                             std::span<const TokenId> prompt, Drafter& drafter, AcceptRule& rule,
+                             TokenSink& sink) {
   for (;;) {
     const LogitRows rows = open_chunk(seq, prompt);
     const TrunkOut out = trunk.forward(seq.block, *seq.state, rows, workspace);

@@ -57,13 +57,13 @@ LogitRows open_chunk(Sequence& seq, std::span<const TokenId> prompt);
 enum class Progress { Prompt, Goes, Ended };  // more to read | rounds follow | the text is complete
 
 // Commits the chunk. With the last one emits the token behind the prompt, which belongs to no
-// round. The drafter has begun with the same prompt.
+// round. Drafter and rule have begun with the same prompt.
 Result<Progress> close_chunk(Sequence& seq, std::span<const TokenId> prompt, const TrunkOut& out,
-                             Drafter& drafter, const AcceptRule& rule, TokenSink& sink);
+                             Drafter& drafter, AcceptRule& rule, TokenSink& sink);
 
 // All chunks of a sequence that runs alone.
 Result<Progress> run_prefill(Sequence& seq, const Model& trunk, Workspace& workspace,
-                             std::span<const TokenId> prompt, Drafter& drafter,
-                             const AcceptRule& rule, TokenSink& sink);
+                             std::span<const TokenId> prompt, Drafter& drafter, AcceptRule& rule,
+                             TokenSink& sink);
 
 }  // namespace paceline
