@@ -43,10 +43,13 @@ class BadFlags(cli.CliTest):
                 ("--color", ["red"]),
                 ("--stop", [""]),
                 ("--drafter", ["mtp", "union", "best"]),
-                ("--temperature", ["0.8", "nan", "inf", "-1", "", "x"]),
-                ("--top-k", ["40"]), ("--top-p", ["0.9"]), ("--min-p", ["0.1"]),
-                ("--repetition-penalty", ["1.1"]), ("--presence-penalty", ["0.5"]),
-                ("--frequency-penalty", ["0.5"]), ("--logit-bias", ["5:1"]),
+                ("--temperature", ["nan", "inf", "-1", "1e-7", "1e400", "", "hot"]),
+                ("--top-k", ["-1", "1.5", ""]), ("--top-p", ["0", "1.5", "-0.1", "nan"]),
+                ("--min-p", ["-0.1", "1.1", "x"]),
+                ("--repetition-penalty", ["0", "-1", "1e9"]),
+                ("--presence-penalty", ["1e9", "inf"]), ("--frequency-penalty", ["-1e9", "nan"]),
+                ("--logit-bias", ["", "5", "5:1", "5=", "=1", "-1=1", "5=nan", "5=inf", "5=1e31",
+                                  "5=1,", "5=1,6"]),
                 ("--numerics", ["amx", "fast"]), ("--kernels", ["fast"]), ("--tree", ["8"]),
                 ("--head", ["head.safetensors"]), ("--store", ["store.bin"])]:
             for value in bad:

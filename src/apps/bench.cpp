@@ -73,7 +73,7 @@ std::vector<measure::BenchPrompt> bench_requests(const BenchFlags& given,
   std::vector<measure::BenchPrompt> list;
   for (size_t i = 0; i < prompts.size(); ++i) {
     measure::BenchPrompt prompt{prompts[i].id, prompts[i].category,
-                                given.decode.request(prompts[i].ids)};
+                                given.decode.request(prompts[i].ids, given.model.seed)};
     prompt.request.allow_inexact = given.spec.allow_inexact;
     if (!scripts.empty()) prompt.request.script = scripts[i];
     list.push_back(std::move(prompt));
@@ -167,6 +167,7 @@ int bench(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("bench", given.model, *engine, given.spec.drafter_name());
+  report["sampling"] = sampling_json(given.decode.sampling);
   settle_gate(*engine, given.spec, report);
 
   ProgressLine progress;

@@ -67,7 +67,7 @@ Result<ArmResult> answer(const ChatFlags& flags, const Engine& engine,
                          const std::vector<ChatMessage>& messages) {
   auto prompt = engine.encode_chat(messages);
   if (!prompt) return prompt.error();
-  Request request = flags.decode.request(*std::move(prompt));
+  Request request = flags.decode.request(*std::move(prompt), flags.model.seed);
   request.depth = flags.spec.depths[0];
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
@@ -149,6 +149,7 @@ int chat(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("chat", given.model, *engine, given.spec.drafter_name());
+  report["sampling"] = sampling_json(given.decode.sampling);
   settle_gate(*engine, given.spec, report);
   std::vector<ChatMessage> messages;
   const auto ended = converse(given, *engine, messages);

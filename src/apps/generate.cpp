@@ -33,7 +33,7 @@ struct GenerateFlags {
 
 Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& prompts,
                     const std::vector<std::vector<TokenId>>& scripts, size_t index) {
-  Request request = flags.decode.request(prompts[index].ids);
+  Request request = flags.decode.request(prompts[index].ids, flags.model.seed);
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
   if (!scripts.empty()) request.script = scripts[index];
@@ -106,6 +106,7 @@ int generate(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("generate", given.model, *engine, given.spec.drafter_name());
+  report["sampling"] = sampling_json(given.decode.sampling);
   settle_gate(*engine, given.spec, report);
 
   const auto results = run_all(given, *engine, *prompts, *scripts);

@@ -36,7 +36,7 @@ void ModelFlags::add(Flags& flags) {
         seed = static_cast<uint64_t>(*number);
         return {};
       },
-      "recorded in reports; greedy decoding draws nothing (default: 1)");
+      "of the noise that tokens are drawn with; recorded in reports (default: 1)");
 }
 
 Result<Engine> ModelFlags::open() const {

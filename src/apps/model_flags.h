@@ -18,7 +18,7 @@ struct ModelFlags {
   int cache = -1;     // index into f16, bf16, f32; -1: what goes with the weights
   int context = 0;    // 0: what the checkpoint was made for
   int kernels = 0;    // index into exact, wide
-  uint64_t seed = 1;  // reported; greedy decoding draws nothing
+  uint64_t seed = 1;  // of sampling; reported
 
   void add(Flags& flags);
   // Loads the model, with a line of progress on a terminal.

@@ -19,6 +19,7 @@
 #include "models/registry.h"
 #include "spec/drafter.h"
 #include "spec/policy.h"
+#include "spec/sampling_options.h"
 #include "spec/sequence.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -52,6 +53,7 @@ struct Request {
   // For DrafterKind::Scripted: the token drafted for output index i is script[i]; past its end the
   // drafter is silent. Output index 0 is the token that the prefill yields.
   std::vector<TokenId> script = {};
+  SamplingOptions sampling = {};  // greedy unless asked for otherwise
   int logprobs = -1;  // -1: none; n >= 0: each token's own and those of the n most likely
   // Draft although the gate has not found the trunk exact: the text may differ from plain text.
   bool allow_inexact = false;

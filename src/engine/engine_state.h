@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engine/prefix_cache.h"
+#include "kernels/choose.h"
 
 namespace paceline {
 
@@ -22,6 +23,8 @@ struct Engine::State {
   Result<void> take_pass_memory();
   std::vector<TokenId> probe_ids() const;  // the text that probes walk over
 
+  // What draws tokens: the table that PACELINE_ISA names; the trunk's own choice of it was checked.
+  const KernelTable* table = choose_kernel_table().value_or(kernel_tables().back());
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;

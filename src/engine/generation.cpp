@@ -3,12 +3,9 @@
 
 #include "engine/generation_state.h"
 #include "engine/logprobs.h"
-#include "kernels/argmax.h"
 
 namespace paceline {
 namespace {
-
-const GreedyRule greedy_rule(argmax);
 
 using Clock = std::chrono::steady_clock;
 
@@ -33,12 +30,14 @@ const char* to_string(FinishReason reason) {
 }
 
 Generation::State::State(Request request_, Engine::State& engine_, Sequence seq_,
-                         std::unique_ptr<Drafter> drafter_, const char* name)
+                         std::unique_ptr<AcceptRule> rule_, std::unique_ptr<Drafter> drafter_,
+                         const char* name)
     : request(std::move(request_)),
       engine(engine_),
       drafter_name(name),
       budget(seq_.budget),
       seq(std::move(seq_)),
+      rule(std::move(rule_)),
       drafter(std::move(drafter_)),
       stops(request.stop) {
   if (engine.tokenizer != nullptr) decoder.emplace(*engine.tokenizer);
@@ -76,7 +75,7 @@ void Generation::State::close(const TrunkOut& out, double pass_seconds) {
 
 Result<void> Generation::State::close_prompt(const TrunkOut& out, double pass_seconds) {
   const auto start = Clock::now();
-  const auto progress = close_chunk(seq, request.prompt, out, *drafter, greedy_rule, *this);
+  const auto progress = close_chunk(seq, request.prompt, out, *drafter, *rule, *this);
   stats.prefill_seconds += open_seconds_ + pass_seconds + seconds_since(start);
   if (!progress) return progress.error();
   prefilled = *progress != Progress::Prompt;
@@ -86,7 +85,7 @@ Result<void> Generation::State::close_prompt(const TrunkOut& out, double pass_se
 
 Result<void> Generation::State::close_round(const TrunkOut& out, double pass_seconds) {
   const auto start = Clock::now();
-  const auto round = paceline::close_round(seq, round_, out, *drafter, depth, greedy_rule, *this);
+  const auto round = paceline::close_round(seq, round_, out, *drafter, depth, *rule, *this);
   if (!round) return round.error();
   ++stats.rounds;
   stats.round_tokens += round->n_emitted;

@@ -14,8 +14,8 @@ namespace paceline {
 // Sits at the end of the round: every token comes by here, and here it is decided whether it is the
 // last one.
 struct Generation::State final : TokenSink {
-  State(Request request_, Engine::State& engine_, Sequence seq_, std::unique_ptr<Drafter> drafter_,
-        const char* name);
+  State(Request request_, Engine::State& engine_, Sequence seq_, std::unique_ptr<AcceptRule> rule_,
+        std::unique_ptr<Drafter> drafter_, const char* name);
   ~State() override;
 
   // A step in two halves, between which the trunk reads the block: the next chunk of the prompt, or
@@ -39,6 +39,7 @@ struct Generation::State final : TokenSink {
 
   // The sequence and its text. Text is reserved for the longest that it can become.
   Sequence seq;
+  std::unique_ptr<AcceptRule> rule;
   std::unique_ptr<Drafter> drafter;
   std::optional<StreamDecoder> decoder;  // none without a tokenizer
   StopScanner stops;

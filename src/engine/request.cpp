@@ -41,6 +41,7 @@ Result<void> check_request(const Request& request, const RequestLimits& limits) 
     return bad(fmt::format("logprobs should be 0 to {} (the vocabulary), but is {}",
                            limits.vocab_size, request.logprobs));
   }
+  if (auto ok = check_sampling(request.sampling, limits.vocab_size); !ok) return ok;
   for (const std::string& stop : request.stop) {
     if (stop.empty()) return bad("a stop string is empty; it would end every text at once");
   }

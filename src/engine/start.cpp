@@ -4,7 +4,9 @@
 #include "engine/engine_state.h"
 #include "engine/generation_state.h"
 #include "engine/request.h"
+#include "kernels/argmax.h"
 #include "spec/lookup.h"
+#include "spec/sampling.h"
 #include "spec/scripted.h"
 
 namespace paceline {
@@ -45,6 +47,12 @@ std::unique_ptr<Drafter> make_drafter(DrafterKind kind, const Request& request,
     default:
       return std::make_unique<SilentDrafter>();
   }
+}
+
+std::unique_ptr<AcceptRule> make_rule(const SamplingOptions& sampling, int vocab_size,
+                                      const KernelTable& table) {
+  if (sampling.is_greedy()) return std::make_unique<GreedyRule>(argmax);
+  return std::make_unique<SampledRule>(sampling, vocab_size, table);
 }
 
 }  // namespace
@@ -90,9 +98,11 @@ Result<Generation> Engine::start(const Request& request) const {
   const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
   auto drafter = make_drafter(kind, request, permit);
   drafter->begin(request.prompt, n_prompt + budget);
+  auto rule = make_rule(request.sampling, limits.vocab_size, *state_->table);
+  rule->begin(request.prompt, n_prompt + budget);
 
   auto state = std::make_unique<Generation::State>(
-      request, *state_, make_sequence(std::move(*sequence_state), budget, depth),
+      request, *state_, make_sequence(std::move(*sequence_state), budget, depth), std::move(rule),
       std::move(drafter), name_of(kind));
   state->declined = kind != asked;
   state->depth = {.limit = depth};
