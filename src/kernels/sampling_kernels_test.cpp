@@ -9,12 +9,34 @@
 #include <random>
 #include <vector>
 
+#include "kernels/choose.h"
 #include "kernels/reference.h"
 #include "kernels/sampling.h"
-#include "kernels/test_tables.h"
 
 namespace paceline {
+
+// The AVX-512 kernels in portable C (isa/emulate_avx512.h), where this machine can run them.
+namespace avx512_emulated {
+extern const KernelTable table;
+}
+namespace avx512_vnni_emulated {
+extern const KernelTable table;
+}
+
 namespace {
+
+std::vector<const KernelTable*> all_tables() {
+  const auto real = kernel_tables();
+  std::vector<const KernelTable*> tables(real.begin(), real.end());
+#if defined(PACELINE_TEST_EMULATED)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c")) {
+    tables.push_back(&avx512_emulated::table);
+    tables.push_back(&avx512_vnni_emulated::table);
+  }
+#endif
+  return tables;
+}
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
