@@ -138,7 +138,7 @@ class Cover {
 
   bool is_slow(const Row& row) const { return tables_[row[kTable]] == "scalar"; }
   int n_tokens(const Row& row) const { return is_slow(row) ? 32 : most_tokens(); }
-  int most_tokens() const { return quick_ ? 32 : 640; }
+  int most_tokens() const { return quick_ ? 24 : 640; }
   bool is_long(const Row& row) const { return row[kLength] == 1 && !is_slow(row); }
 
   // The chat prompt, behind other text until the context is full where it is to be long.
