@@ -75,7 +75,7 @@ TEST(LosslessSampling, WhateverIsDraftedAndHowDeep) {
       };
       const Answer right =
           expect_plain("right", answer(engine, scripted(request, plain.tokens, depth)));
-      if (depth > 0) EXPECT_EQ(right.stats.tokens_per_round(), depth + 1.0) << "119 tokens";
+      EXPECT_GT(right.stats.tokens_per_round(), depth == kAutoDepth ? 1.5 : 0.8 * (depth + 1));
       for (const size_t every : {1, 2, 3, 5})
         expect_plain("wrong ones",
                      answer(engine, scripted(request, spoilt(plain.tokens, every), depth)));
