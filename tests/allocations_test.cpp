@@ -83,6 +83,33 @@ TEST(Allocations, NoneInAnyRound) {
   }
 }
 
+TEST(Allocations, NoneWhereTokensAreDrawn) {
+  const Engine engine = toy_engine({.speech = 8, .memory = 2, .novelty = 5, .levels = 512});
+  const SamplingOptions everything{.repetition_penalty = 1.1,
+                                   .frequency_penalty = 0.2,
+                                   .presence_penalty = 0.1,
+                                   .logit_bias = {{3, 1}, {200, 5}},
+                                   .temperature = 1.5,
+                                   .top_k = 250,
+                                   .top_p = 0.999,
+                                   .min_p = 1e-6};
+  const SamplingOptions no_top_k{.temperature = 30, .top_p = 0.99};
+  for (const SamplingOptions& sampling : {everything, no_top_k}) {
+    Request request{.prompt = {3, 1, 4}, .max_tokens = 300, .sampling = sampling};
+    request.script = plain_answer(engine, request).tokens;
+    for (size_t i = 0; i < request.script.size(); i += 7) request.script[i] = 9;
+    for (const int depth : {0, 4, 16}) {
+      for (const auto kind : {DrafterKind::Lookup, DrafterKind::Scripted}) {
+        request.depth = depth;
+        request.drafter = kind;
+        int64_t rounds = 0;
+        EXPECT_EQ(allocations_in_rounds(engine, request, &rounds), 0) << "depth " << depth;
+        EXPECT_GT(rounds, 20);
+      }
+    }
+  }
+}
+
 // The same with a real trunk: products, attention, caches and threads included.
 TEST(Allocations, NoneInARealTrunksRounds) {
   const auto golden = std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/golden/llama";
