@@ -23,13 +23,15 @@ class Stopwatch {
 };
 
 // A round emits one token more than drafts stand, and never more than the budget.
-std::span<const Draft> propose(Sequence& seq, Drafter& drafter, int limit) {
-  const std::span<Draft> room = std::span(seq.guesses).first(std::min(limit, seq.budget - 1));
+std::span<const Draft> propose(Sequence& seq, Drafter& drafter, const Depth& depth) {
+  int limit = std::min(depth.limit, seq.budget - 1);
+  if (depth.policy != nullptr) limit = depth.policy->ask(limit, *depth.costs);
+  const std::span<Draft> room = std::span(seq.guesses).first(limit);
   return room.empty() ? room : room.first(drafter.draft(room));
 }
 
 std::span<const Draft> select(std::span<const Draft> proposed, const Depth& depth) {
-  if (depth.policy == nullptr || proposed.empty()) return proposed;
+  if (depth.policy == nullptr) return proposed;
   return proposed.first(depth.policy->choose(proposed, *depth.costs));
 }
 
@@ -64,7 +66,7 @@ Result<RoundStats> run_round(Sequence& seq, Drafter& drafter, const Depth& depth
   Stopwatch watch;
   RoundStats stats;
 
-  const auto proposed = propose(seq, drafter, depth.limit);
+  const auto proposed = propose(seq, drafter, depth);
   const auto drafts = select(proposed, depth);
   const Block& block = block_with(seq, drafts);  // the pending token, then drafts
   stats.draft_seconds = watch.lap();
