@@ -26,8 +26,8 @@
 
 namespace paceline {
 
-inline constexpr int kMaxDepth = 16;   // drafts a round at most
-inline constexpr int kAutoDepth = -1;  // the policy decides each round
+inline constexpr int kMaxDepth = kMostDrafts;  // drafts a round at most
+inline constexpr int kAutoDepth = -1;          // the policy decides each round
 
 struct EngineOptions {
   int threads = 0;  // 0: the CPUs that this process may use

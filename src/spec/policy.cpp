@@ -7,81 +7,129 @@
 namespace paceline {
 namespace {
 
-// Weight of a round after the next one: about the last 33 trials of a cell count.
-constexpr double kFade = 0.97;
-// The priors weigh as much as this many trials, so a few rounds overrule them.
-constexpr double kPriorTrials = 4;
-// Measured costs are noisy to about a hundredth: a draft must promise more than that.
-constexpr double kMinGain = 1.01;
-constexpr int kFirstInterval = 8;
-constexpr int kLongestInterval = 64;
+// Measured costs are noisy: a draft must promise more than that.
+constexpr double kMinGain = 1.005;
+constexpr double kMostSavings = 1.5;  // passes of one row; no try that could pay costs more than 1
+constexpr int kRest = 5;              // rounds behind a try that fell
+// Asking for all drafts is free where they cost less than this together: lookup's are.
+constexpr double kFree = 0.002;
 
 // Chance that the token behind a match of this length follows it again; typical of a small trunk
 // that edits or quotes. Level 0 is not used by lookup.
 constexpr std::array<double, kEvidenceLevels> kLookupPrior = {
     0.30, 0.35, 0.50, 0.60, 0.67, 0.72, 0.76, 0.79, 0.82, 0.84, 0.86, 0.87, 0.88, 0.89, 0.90, 0.92};
-constexpr double kScriptedPrior = 0.7;  // nothing is known of a script
+constexpr double kPrior = 0.7;  // nothing is known of a script
 
 double prior(DraftSource source, int evidence) {
-  return source == DraftSource::Lookup ? kLookupPrior[evidence] : kScriptedPrior;
+  return source == DraftSource::Lookup ? kLookupPrior[evidence] : kPrior;
+}
+
+// A number of drafts, and what is expected of a round with them.
+struct Promise {
+  int n = 0;
+  double rate = 0;    // tokens for the cost of a pass
+  double tokens = 1;  // of the round
+  double joint = 1;   // chance that all drafts stand
+};
+
+// chance(depth) from 1; cost(n) of a round.
+template <class Chance, class Cost>
+Promise most_promising(int n_max, Chance chance, Cost cost) {
+  Promise best{.rate = 1 / cost(0)};
+  double joint = 1;
+  double tokens = 1;
+  for (int n = 1; n <= n_max; ++n) {
+    joint *= chance(n);
+    tokens += joint;
+    const double rate = tokens / cost(n);
+    if (rate > best.rate * (best.n == 0 ? kMinGain : 1)) best = {n, rate, tokens, joint};
+  }
+  return best;
+}
+
+// Whether more drafts would pay if they all stood.
+template <class Cost>
+bool more_could_pay(const Promise& best, int n_max, Cost cost) {
+  for (int n = best.n + 1; n <= n_max; ++n) {
+    if ((best.tokens + best.joint * (n - best.n)) / cost(n) > best.rate * kMinGain) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-DepthPolicy::DepthPolicy() : interval_(kFirstInterval) {
+DepthPolicy::DepthPolicy() : by_depth_(kPrior), savings_(kMostSavings) {
   for (int source = 0; source < kDraftSources; ++source) {
     for (int level = 0; level < kEvidenceLevels; ++level) {
-      cells_[source][level] = {
-          .stood = prior(static_cast<DraftSource>(source), level) * kPriorTrials,
-          .tried = kPriorTrials};
+      by_evidence_[source][level] = Acceptance(prior(static_cast<DraftSource>(source), level));
     }
   }
 }
 
-double DepthPolicy::chance(const Draft& draft) const {
-  const Cell& cell = cells_[static_cast<int>(draft.source)][draft.evidence];
-  return cell.stood / cell.tried;
+double DepthPolicy::chance(const Draft& draft, int depth) const {
+  return by_evidence_[static_cast<int>(draft.source)][draft.evidence].chance(depth);
 }
 
-int DepthPolicy::most_promising(std::span<const Draft> drafts, const CostModel& costs) const {
-  const int n_max = std::min(static_cast<int>(drafts.size()), CostModel::kMaxRows - 1);
-  double joint = 1;   // chance that all drafts so far stand
-  double tokens = 1;  // expected of the round
-  double best = tokens / costs.verify[1] * kMinGain;
-  int best_n = 0;
-  for (int n = 1; n <= n_max; ++n) {
-    joint *= chance(drafts[n - 1]);
-    tokens += joint;
-    const double rate = tokens / (costs.verify[n + 1] + n * costs.draft);
-    if (rate > best) {
-      best = rate;
-      best_n = n;
-    }
+int DepthPolicy::ask(int limit, const CostModel& costs) {
+  try_ = {};
+  asked_ = std::min(limit, kMostDrafts);
+  if (asked_ * costs.draft <= kFree) return asked_;
+  const int n_max = asked_;
+  const auto cost = [&](int n) { return costs.verify[n + 1] + n * costs.draft; };
+  const Promise best = most_promising(
+      n_max, [&](int d) { return by_depth_.chance(d); }, cost);
+  asked_ = best.n;
+  if (best.n < n_max && more_could_pay(best, n_max, cost) &&
+      may_try(cost(best.n + 1) - cost(best.n))) {
+    ++asked_;
+    try_ = {.cost = costs.draft, .runs = false, .rate = best.rate};
   }
-  return best_n;
+  while (asked_ > 0 && cost(asked_) - 1 > lead_) --asked_;
+  if (asked_ <= best.n) try_ = {};
+  return asked_;
 }
 
 int DepthPolicy::choose(std::span<const Draft> drafts, const CostModel& costs) {
-  const int n = most_promising(drafts, costs);
-  const int n_max = std::min(static_cast<int>(drafts.size()), CostModel::kMaxRows - 1);
-  exploring_ = n < n_max && ++held_back_ >= interval_;
-  if (!exploring_) return n;
-  held_back_ = 0;
-  return n + 1;
+  const int n_max = static_cast<int>(drafts.size());
+  check(n_max <= asked_, "no more drafts are offered than were asked for");
+  const auto cost = [&](int n) { return costs.verify[n + 1] + n_max * costs.draft; };
+  const Promise best = most_promising(
+      n_max, [&](int d) { return chance(drafts[d - 1], d); }, cost);
+  int n = best.n;
+  if (n_max < asked_) try_ = {};  // the one asked for beyond the others did not come
+  if (try_.cost > 0 && n == n_max) {
+    try_.cost += cost(n) - cost(n - 1);
+    try_.runs = true;
+  } else if (n < n_max && more_could_pay(best, n_max, cost) &&
+             may_try(try_.cost + cost(n + 1) - cost(n))) {
+    try_ = {.cost = try_.cost + cost(n + 1) - cost(n), .runs = true, .rate = best.rate};
+    ++n;
+  }
+  for (; n > 0 && cost(n) - 1 > lead_; --n) try_.runs = false;
+  cost_ = cost(n);
+  held_back_ = n < n_max ? chance(drafts[n], n + 1) : -1;
+  return n;
 }
 
 void DepthPolicy::record(std::span<const Draft> verified, int n_accepted) {
   const int n = static_cast<int>(verified.size());
   check(n_accepted >= 0 && n_accepted <= n, "no more drafts stand than were verified");
   for (int i = 0; i < std::min(n, n_accepted + 1); ++i) {
-    Cell& cell = cells_[static_cast<int>(verified[i].source)][verified[i].evidence];
-    cell.stood = cell.stood * kFade + (i < n_accepted ? 1 : 0);
-    cell.tried = cell.tried * kFade + 1;
+    const Draft& draft = verified[i];
+    const double stood = i < n_accepted ? 1 : 0;
+    by_evidence_[static_cast<int>(draft.source)][draft.evidence].add(i + 1, stood);
+    by_depth_.add(i + 1, stood);
   }
-  if (exploring_ && n > 0 && n_accepted >= n - 1) {  // the extra draft was put to the test
-    interval_ = n_accepted == n ? 1 : std::min(2 * interval_, kLongestInterval);
-  }
-  exploring_ = false;
+  // Else only good drafts would count, and too many would be asked for.
+  if (n_accepted == n && held_back_ >= 0) by_depth_.add(n + 1, held_back_);
+
+  const bool tested = try_.runs && n_accepted >= n - 1;
+  const bool stood = tested && n_accepted == n;
+  savings_ += kAllowance * cost_ - try_.cost + (stood ? 1 / try_.rate : 0);
+  savings_ = std::min(savings_, kMostSavings);
+  --rest_;
+  if (tested) rest_ = stood ? 0 : kRest;
+  lead_ += (n_accepted + 1) * (1 + kAllowance) - cost_;
 }
 
 }  // namespace paceline

@@ -1,50 +1,74 @@
-// How many drafts to verify: the number that promises most tokens a second, none included.
+// How many drafts to ask for and to verify: the number that promises most tokens a second, none
+// included.
 #pragma once
 
 #include <array>
 #include <span>
 
+#include "spec/acceptance.h"
 #include "spec/drafter.h"
 
 namespace paceline {
 
 // What a pass costs on this machine, in passes of one row.
 struct CostModel {
-  static constexpr int kMaxRows = 17;
+  static constexpr int kMaxRows = kMostDrafts + 1;
   std::array<double, kMaxRows + 1> verify = {};  // verify[m] = r(m), m from 1; verify[1] = 1
-  double draft = 0;                              // d: one draft
+  double draft = 0;                              // d: one draft, whether it is verified or not
 };
 
-// Expected tokens of a round that verifies n drafts, over its cost, compared for every n:
-//   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + n d)
-// The chance p of each draft comes from a running table of what was accepted, by source and
-// evidence. Old rounds fade, so the table follows the text. Where the model says n and the drafter
-// had more to offer, n + 1 is tried now and then, so that what was switched off is noticed when it
-// becomes good: rarely while the extra draft falls, at once again when it stood.
+// Expected tokens of a round over its cost, compared for every n:
+//   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + d * drafts asked for)
+// The chance p of each draft is a running share of what was accepted: by source, evidence and depth
+// for drafts that are there, by depth alone for those that are still to be asked for.
+//
+// Two accounts, in passes of one row, hold what the estimates do not know.
+// - Tries: where n promises most and n + 1 could pay if its drafts stood, the one more is tried now
+//   and then, so that what became good is noticed. A small part of every round's cost goes into an
+//   account that tries are paid from; one that stands pays back what its token is worth, so a
+//   streak of them goes on at once, and after one that fell there is a rest.
+// - The lead over plain decoding: tokens so far minus what they cost. A round that could bring it
+//   below nothing is not run. So over a whole sequence speculation never costs more than kAllowance
+//   and a few passes (kAdvance, the lead at the start), whatever the text does.
 //
 // One policy a sequence: it starts from the priors, so that a run does not depend on those before.
+// A round calls ask, choose and record, in this order.
 class DepthPolicy {
  public:
+  static constexpr double kAllowance = 0.012;
+  static constexpr double kAdvance = 4;
+
   DepthPolicy();
-  // How many of `drafts` to verify, 0 to drafts.size(), at most CostModel::kMaxRows - 1.
+  // How many drafts to ask the drafter for, 0 to limit.
+  int ask(int limit, const CostModel& costs);
+  // How many of `drafts`, which the drafter offered, to verify: 0 to drafts.size().
   int choose(std::span<const Draft> drafts, const CostModel& costs);
   // The round's outcome: the first n_accepted of the drafts that were verified stood; the next, if
   // there was one, fell; about those behind it nothing was learnt.
   void record(std::span<const Draft> verified, int n_accepted);
-  // The table's present estimate that a draft stands, given that those before it stand.
-  double chance(const Draft& draft) const;
+  // The present estimate that a draft at `depth` stands, given that those before it stand.
+  double chance(const Draft& draft, int depth) const;
 
  private:
-  struct Cell {
-    double stood = 0;
-    double tried = 0;
+  // A draft beyond what promises most. At most one is asked for and one more verified a round.
+  struct Try {
+    double cost = 0;    // of asking and verifying
+    bool runs = false;  // it is the last draft verified
+    double rate = 1;    // tokens for the cost of a pass that the round gives without it
   };
-  int most_promising(std::span<const Draft> drafts, const CostModel& costs) const;
+  bool may_try(double cost) const { return rest_ <= 0 && savings_ >= cost; }
 
-  std::array<std::array<Cell, kEvidenceLevels>, kDraftSources> cells_;
-  bool exploring_ = false;  // the last draft of this round is an extra one
-  int held_back_ = 0;       // rounds since the last extra draft in which there was one to try
-  int interval_;            // rounds to hold back before the next
+  std::array<std::array<Acceptance, kEvidenceLevels>, kDraftSources> by_evidence_;
+  Acceptance by_depth_;  // of all drafts together
+  double savings_;       // for tries
+  int rest_ = 0;         // rounds without a try from here on
+  double lead_ = kAdvance;
+
+  // The round under way.
+  int asked_ = 0;
+  Try try_;
+  double cost_ = 0;
+  double held_back_ = -1;  // the chance of the first draft that was not verified; -1: there is none
 };
 
 }  // namespace paceline

@@ -25,9 +25,16 @@ std::vector<Draft> chain(int n, int match = 1, DraftSource source = DraftSource:
   return drafts;
 }
 
+// What a round would verify of what the drafter could offer.
+int verified_of(DepthPolicy& policy, std::span<const Draft> offered, const CostModel& costs) {
+  const int asked = policy.ask(static_cast<int>(offered.size()), costs);
+  return policy.choose(offered.first(asked), costs);
+}
+
 struct Outcome {
   int64_t rows = 0;
   int64_t tokens = 0;
+  int64_t asked = 0;
   double cost = 0;
 };
 
@@ -37,30 +44,36 @@ Outcome play(DepthPolicy& policy, const CostModel& costs, const std::vector<Draf
   Outcome sum;
   std::bernoulli_distribution stands(chance);
   while (sum.tokens < tokens) {
-    const int n = policy.choose(offered, costs);
+    const int asked = policy.ask(static_cast<int>(offered.size()), costs);
+    const int n = policy.choose(std::span(offered).first(asked), costs);
     int accepted = 0;
     while (accepted < n && stands(random)) ++accepted;
     policy.record(std::span(offered).first(n), accepted);
     sum.rows += n + 1;
+    sum.asked += asked;
     sum.tokens += accepted + 1;
-    sum.cost += costs.verify[n + 1] + n * costs.draft;
+    sum.cost += costs.verify[n + 1] + asked * costs.draft;
   }
   return sum;
 }
 
 TEST(DepthPolicy, DraftsThatNeverStandAreSwitchedOff) {
-  for (const double slope : {0.02, 0.05, 0.1, 0.3, 1.0}) {
-    for (const auto source : {DraftSource::Lookup, DraftSource::Scripted}) {
-      DepthPolicy policy;
-      std::mt19937 random(1);
-      const auto drafts = chain(8, 1, source);
-      const auto costs = linear_costs(slope);
-      play(policy, costs, drafts, 0.0, 50, random);  // the warm-up: 50 rounds
-      const Outcome after = play(policy, costs, drafts, 0.0, 1000, random);
-      EXPECT_LT(static_cast<double>(after.rows) / static_cast<double>(after.tokens), 1.2)
-          << "slope " << slope;
-      EXPECT_LT(after.cost, 1.02 * static_cast<double>(after.tokens)) << "slope " << slope;
-      EXPECT_GT(after.rows, after.tokens) << "tried again now and then";
+  for (const double slope : {0.02, 0.05, 0.1, 0.3, 0.9}) {
+    for (const double draft : {0.0, 0.02, 0.1}) {
+      for (const auto source : {DraftSource::Lookup, DraftSource::Scripted}) {
+        DepthPolicy policy;
+        std::mt19937 random(1);
+        const auto drafts = chain(8, 1, source);
+        const auto costs = linear_costs(slope, draft);
+        play(policy, costs, drafts, 0.0, 50, random);  // the warm-up: 50 rounds
+        const Outcome after = play(policy, costs, drafts, 0.0, 1000, random);
+        const auto tokens = static_cast<double>(after.tokens);
+        EXPECT_LT(static_cast<double>(after.rows) / tokens, 1.2) << slope << " " << draft;
+        EXPECT_LT(after.cost, 1.02 * tokens) << slope << " " << draft;
+        // A row that costs nearly a pass, and a draft on top, could not pay if they all stood.
+        const bool could_pay = slope + draft < 0.99;
+        EXPECT_EQ(after.rows > after.tokens, could_pay) << slope << " " << draft;
+      }
     }
   }
 }
@@ -78,23 +91,55 @@ TEST(DepthPolicy, AGoodDrafterIsUsedToItsDepth) {
 }
 
 TEST(DepthPolicy, ComesBackWhenTheTextTurns) {
-  DepthPolicy policy;
-  std::mt19937 random(3);
-  const auto drafts = chain(8);
-  const auto costs = linear_costs(0.2);
-  play(policy, costs, drafts, 0.0, 500, random);
-  EXPECT_EQ(policy.choose(drafts, costs), 0);
-  play(policy, costs, drafts, 1.0, 500, random);
-  EXPECT_GE(policy.choose(drafts, costs), 7);
+  for (const double draft : {0.0, 0.1}) {
+    DepthPolicy policy;
+    std::mt19937 random(3);
+    const auto drafts = chain(8);
+    const auto costs = linear_costs(0.2, draft);
+    play(policy, costs, drafts, 0.0, 500, random);
+    const Outcome off = play(policy, costs, drafts, 0.0, 100, random);
+    EXPECT_LT(off.rows, 115);
+    play(policy, costs, drafts, 1.0, 500, random);
+    EXPECT_GE(verified_of(policy, drafts, costs), 7);
+  }
 }
 
 TEST(DepthPolicy, WeighsTheCostOfRowsAndDrafts) {
-  DepthPolicy policy;
   const auto drafts = chain(4, 3);
-  EXPECT_EQ(policy.choose(drafts, linear_costs(1.0)), 0);  // a row costs a pass: nothing to gain
-  EXPECT_EQ(policy.choose(drafts, linear_costs(0.0)), 4);  // rows for nothing
-  EXPECT_EQ(policy.choose(drafts, linear_costs(0.0, /*draft=*/1.0)), 0);
+  const auto first_choice = [&](const CostModel& costs) {
+    DepthPolicy policy;
+    return verified_of(policy, drafts, costs);
+  };
+  EXPECT_EQ(first_choice(linear_costs(1.0)), 0);  // a row costs a pass: nothing to gain
+  EXPECT_EQ(first_choice(linear_costs(0.0)), 4);  // rows for nothing
+  EXPECT_EQ(first_choice(linear_costs(0.0, /*draft=*/1.0)), 0);
+  DepthPolicy policy;
   EXPECT_EQ(policy.choose({}, linear_costs(0.0)), 0);
+}
+
+TEST(DepthPolicy, AsksForNoMoreThanPays) {
+  DepthPolicy policy;
+  std::mt19937 random(4);
+  const auto drafts = chain(8, 0, DraftSource::Scripted);
+  const auto dear = linear_costs(0.05, /*draft=*/0.3);
+  play(policy, dear, drafts, 0.5, 300, random);
+  const Outcome after = play(policy, dear, drafts, 0.5, 1000, random);
+  // One draft gives 1.5 tokens for 1.35, two 1.75 for 1.7.
+  const double asked_a_round = static_cast<double>(after.asked) /
+                               static_cast<double>(after.tokens - (after.rows - after.tokens));
+  EXPECT_LT(asked_a_round, 2.5);
+  // What is almost free is asked for whole: more evidence is more to choose from.
+  EXPECT_EQ(policy.ask(8, linear_costs(0.5, /*draft=*/1e-4)), 8);
+}
+
+TEST(DepthPolicy, DraftsThatAreThereAreSunkCost) {
+  // The draft is paid for; a row for it costs next to nothing.
+  DepthPolicy policy;
+  const auto costs = linear_costs(0.01, /*draft=*/0.2);
+  const auto drafts = chain(4, 0, DraftSource::Scripted);
+  const int asked = policy.ask(4, costs);
+  ASSERT_GE(asked, 1);
+  EXPECT_EQ(policy.choose(std::span(drafts).first(asked), costs), asked);
 }
 
 TEST(DepthPolicy, ALevelIsJudgedByItself) {
@@ -102,23 +147,39 @@ TEST(DepthPolicy, ALevelIsJudgedByItself) {
   const auto weak = chain(1, 1);
   const auto strong = chain(1, 12);
   for (int i = 0; i < 100; ++i) {
-    policy.record(weak, 0);
-    policy.record(strong, 1);
+    for (const bool good : {false, true}) {
+      policy.ask(1, linear_costs(0));
+      policy.choose(good ? strong : weak, linear_costs(0));
+      policy.record(good ? strong : weak, good ? 1 : 0);
+    }
   }
-  EXPECT_LT(policy.chance(weak[0]), 0.02);
-  EXPECT_GT(policy.chance(strong[0]), 0.95);
-  EXPECT_EQ(policy.choose(weak, linear_costs(0.1)), 0);
-  EXPECT_EQ(policy.choose(strong, linear_costs(0.1)), 1);
+  EXPECT_LT(policy.chance(weak[0], 1), 0.03);
+  EXPECT_GT(policy.chance(strong[0], 1), 0.97);
+  EXPECT_EQ(verified_of(policy, weak, linear_costs(0.1)), 0);
+  EXPECT_EQ(verified_of(policy, strong, linear_costs(0.1)), 1);
 }
 
 TEST(DepthPolicy, NothingIsLearntBehindTheDraftThatFell) {
   DepthPolicy policy;
   const auto drafts = chain(3, 1);
-  const double before = policy.chance(drafts[2]);
+  const double before = policy.chance(drafts[2], 3);
   policy.record(drafts, 1);
-  EXPECT_GT(policy.chance(drafts[0]), DepthPolicy().chance(drafts[0]));
-  EXPECT_LT(policy.chance(drafts[1]), DepthPolicy().chance(drafts[1]));
-  EXPECT_EQ(policy.chance(drafts[2]), before);
+  EXPECT_GT(policy.chance(drafts[0], 1), DepthPolicy().chance(drafts[0], 1));
+  EXPECT_LT(policy.chance(drafts[1], 2), DepthPolicy().chance(drafts[1], 2));
+  EXPECT_EQ(policy.chance(drafts[2], 3), before);
+}
+
+TEST(Acceptance, ADepthLeansOnAllUntilItHasSeenEnough) {
+  Acceptance acceptance(0.5);
+  for (int i = 0; i < 50; ++i) acceptance.add(1, 1);
+  EXPECT_GT(acceptance.chance(1), 0.95);
+  EXPECT_GT(acceptance.chance(2), 0.9) << "nothing of its own yet";
+  for (int i = 0; i < 50; ++i) {
+    acceptance.add(1, 1);
+    acceptance.add(2, 0);
+  }
+  EXPECT_GT(acceptance.chance(1), 0.8);
+  EXPECT_LT(acceptance.chance(2), 0.25);
 }
 
 }  // namespace

@@ -15,13 +15,15 @@ double seconds_since(Clock::time_point start) {
 }
 
 // A round emits one token more than drafts stand, and never more than the budget.
-std::span<const Draft> propose(Sequence& seq, Drafter& drafter, int limit) {
-  const std::span<Draft> room = std::span(seq.guesses).first(std::min(limit, seq.budget - 1));
+std::span<const Draft> propose(Sequence& seq, Drafter& drafter, const Depth& depth) {
+  int limit = std::min(depth.limit, seq.budget - 1);
+  if (depth.policy != nullptr) limit = depth.policy->ask(limit, *depth.costs);
+  const std::span<Draft> room = std::span(seq.guesses).first(limit);
   return room.empty() ? room : room.first(drafter.draft(room));
 }
 
 std::span<const Draft> select(std::span<const Draft> proposed, const Depth& depth) {
-  if (depth.policy == nullptr || proposed.empty()) return proposed;
+  if (depth.policy == nullptr) return proposed;
   return proposed.first(depth.policy->choose(proposed, *depth.costs));
 }
 
@@ -53,7 +55,7 @@ OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth) {
   check(seq.pending >= 0 && seq.budget >= 1, "a round has a pending token and room for one more");
   const auto start = Clock::now();
   OpenRound round;
-  round.proposed = propose(seq, drafter, depth.limit);
+  round.proposed = propose(seq, drafter, depth);
   round.drafts = select(round.proposed, depth);
   fill_block(seq, round.drafts);  // the pending token, then drafts
   round.draft_seconds = seconds_since(start);

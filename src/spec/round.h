@@ -10,8 +10,8 @@ namespace paceline {
 
 // How many drafts a round verifies.
 struct Depth {
-  int limit = 0;                     // K: that many at most, and asked of the drafter
-  DepthPolicy* policy = nullptr;     // decides each round; null: all that the drafter offers
+  int limit = 0;                     // K: that many at most
+  DepthPolicy* policy = nullptr;     // decides each round; null: K are asked for, all are verified
   const CostModel* costs = nullptr;  // for the policy
 };
 
