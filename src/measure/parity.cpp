@@ -62,6 +62,7 @@ ParityResult run_parity(const ParityOptions& options) {
   add_joint_products(options, pieces);
   add_attention(options, pieces);
   add_row_operations(options, pieces);
+  add_sampling(options, pieces);
   if (!options.only.empty()) {
     std::erase_if(pieces, [&](const ParityPiece& piece) {
       return piece.name.find(options.only) == std::string::npos;

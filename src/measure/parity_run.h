@@ -45,6 +45,7 @@ void add_products(const ParityOptions& options, std::vector<ParityPiece>& pieces
 void add_joint_products(const ParityOptions& options, std::vector<ParityPiece>& pieces);
 void add_attention(const ParityOptions& options, std::vector<ParityPiece>& pieces);
 void add_row_operations(const ParityOptions& options, std::vector<ParityPiece>& pieces);
+void add_sampling(const ParityOptions& options, std::vector<ParityPiece>& pieces);
 
 // Tables whose products take a hundred times as long as others': given a part of the work.
 bool is_slow(const KernelTable& table);

@@ -45,7 +45,8 @@ TEST(Parity, ExactKernelsGiveEveryRowTheSameBytes) {
   for (const char* only :
        {"product 96 -> 35", "product, bias, add 64 -> 131", "product 577 -> 48",
         "joint products 96", "rms_norm 80", "quantize 576", "silu_mul 33", "rope", "argmax 15 ",
-        "log_sum_exp 1025", "attend 20 x 6/2", "append key 34", "append value 34"}) {
+        "log_sum_exp 1025", "attend 20 x 6/2", "draw 1025", "gather 15 ", "group_max 1025",
+        "exp_sum 1025", "append key 34", "append value 34"}) {
     const ParityResult result = run_parity(options_for(only));
     EXPECT_TRUE(result.complete);
     EXPECT_GT(result.bytes, 0) << only;
