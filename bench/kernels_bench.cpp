@@ -34,7 +34,7 @@ void run_product(benchmark::State& state, const KernelTable& table, WeightType t
   ThreadPool pool(1);
   const Kernels kernels{&table, &pool};
   auto prepared = *Activations::make(rows, shape.n_in);
-  prepared.set({x.data(), rows, shape.n_in}, is_quantized(type), kernels);
+  prepared.set({x.data(), rows, shape.n_in}, type, kernels);
   size_t copy = 0;
   for (auto _ : state) {
     w.data = memory->data() + copy * w.bytes();

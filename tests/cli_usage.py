@@ -47,7 +47,7 @@ class BadFlags(cli.CliTest):
                 ("--top-k", ["40"]), ("--top-p", ["0.9"]), ("--min-p", ["0.1"]),
                 ("--repetition-penalty", ["1.1"]), ("--presence-penalty", ["0.5"]),
                 ("--frequency-penalty", ["0.5"]), ("--logit-bias", ["5:1"]),
-                ("--numerics", ["amx", "fast"]), ("--kernels", ["fast"]), ("--tree", ["8"]),
+                ("--numerics", ["fast", ""]), ("--kernels", ["fast"]), ("--tree", ["8"]),
                 ("--head", ["head.safetensors"]), ("--store", ["store.bin"])]:
             for value in bad:
                 prompt = [] if flag == "--prompt-ids" else ["--prompt-ids", "1,2"]
@@ -88,6 +88,24 @@ class BadFlags(cli.CliTest):
         self.assert_refused(*args, env={"PACELINE_ISA": "sse9"}, says="sse9")
         report = cli.run_json(*args, env={"PACELINE_ISA": "scalar"})
         self.assertEqual(report["instruction_set"], "scalar")
+        self.assertEqual(report["numerics"], "portable")
+
+    def test_numerics(self):
+        args = ("generate", cli.model(), "--prompt-ids", "1", "--max-tokens", "1")
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            flags = file.read()
+        self.assert_refused(*args, "--numerics", "amx", env={"PACELINE_ISA": "scalar"},
+                            says="no amx numerics")
+        report = cli.run_json(*args, "--numerics", "portable")
+        self.assertEqual(report["numerics"], "portable")
+        if "amx_bf16" not in flags:
+            self.assert_refused(*args, "--numerics", "amx", says="portable")
+            self.assert_refused(*args, env={"PACELINE_ISA": "amx"}, says="PACELINE_ISA=amx")
+            self.assertEqual(cli.run_json(*args)["numerics"], "portable")
+        if "avx2" in flags:
+            report = cli.run_json(*args, env={"PACELINE_ISA": "amx-emulated"})
+            self.assertEqual(report["numerics"], "amx")
+            self.assertEqual(report["instruction_set"], "amx-emulated")
 
 
 class BadInput(cli.CliTest):
