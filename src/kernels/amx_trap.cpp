@@ -75,7 +75,8 @@ bool decode(const uint8_t* p, const greg_t* registers, Instruction* out) {
     }
     int64_t displacement = 0;
     if (mod == 1) {
-      displacement = static_cast<int8_t>(*next++);
+      displacement = *next++;
+      if (displacement > 127) displacement -= 256;
     } else if (mod == 2 || !has_base) {
       int32_t wide;
       std::memcpy(&wide, next, 4);
@@ -212,6 +213,16 @@ void answer_amx_traps() {
 
 int64_t amx_traps_answered() { return state.answered; }
 bool amx_tiles_are_configured() { return state.configured; }
+
+}  // namespace paceline
+
+#else
+
+namespace paceline {
+
+void answer_amx_traps() {}
+int64_t amx_traps_answered() { return 0; }
+bool amx_tiles_are_configured() { return false; }
 
 }  // namespace paceline
 

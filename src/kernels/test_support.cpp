@@ -7,6 +7,7 @@
 #include "base/types.h"
 #include "kernels/amx_trap.h"
 #include "kernels/choose.h"
+#include "kernels/matmul.h"
 #include "kernels/reference.h"
 #include "kernels/tile_kernels.h"
 
@@ -76,7 +77,8 @@ std::vector<const KernelTable*> tile_tables() {
         tables.push_back(with_tiles(base, tiles, name, name, numerics));
     };
     const auto avx2 = choose_kernel_table("avx2");
-    add(avx2 ? **avx2 : *kernel_tables().front(), amx_emulated::tiles, "amx-emulated");
+    const KernelTable& lanes = avx2 ? **avx2 : *kernel_tables().front();
+    if (choose_kernel_table("amx-emulated")) add(lanes, amx_emulated::tiles, "amx-emulated");
 #if defined(PACELINE_TEST_EMULATED)
     if (avx2) add(avx512_vnni_emulated::table, amx_avx512_emulated::tiles, "amx-emulated avx512");
 #endif
@@ -89,9 +91,11 @@ std::vector<const KernelTable*> tile_tables() {
     return tables;
   }();
   std::vector<const KernelTable*> tables;
+  tables.reserve(made.size() + 1);
   for (const KernelTable& table : made) tables.push_back(&table);
-  const KernelTable* hardware = kernel_tables(Numerics::Amx).back();
-  if (amx_is_usable()) tables.push_back(hardware);
+  if (amx_is_usable()) {
+    tables.push_back(*choose_kernel_table("amx", Numerics::Amx));
+  }
   return tables;
 }
 
@@ -135,9 +139,21 @@ Weights make_weights(WeightType type, int n_out, int n_in, Random& random) {
 std::vector<float> reference_product(const Weights& w, std::span<const float> x,
                                      Numerics numerics) {
   std::vector<float> y;
+  y.reserve(w.packed.n_out);
   for (int o = 0; o < w.packed.n_out; ++o)
     y.push_back(reference::product(
         w.packed.type, x, w.rows.data() + o * row_bytes(w.packed.type, w.packed.n_in), numerics));
+  return y;
+}
+
+std::vector<float> rows_through(const KernelTable& table, ThreadPool& pool, const Weights& w,
+                                std::span<const float> x, bool wide) {
+  const int n_in = w.packed.n_in;
+  const int rows = static_cast<int>(x.size()) / n_in;
+  auto prepared = *Activations::make(rows, n_in);
+  std::vector<float> y(static_cast<size_t>(rows) * w.packed.n_out, kNan);
+  project({x.data(), rows, n_in}, {{w.packed, {y.data(), rows, w.packed.n_out}}}, prepared,
+          {&table, &pool, wide});
   return y;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/memory.h"
+#include "base/threads.h"
 #include "kernels/packed.h"
 #include "kernels/table.h"
 
@@ -29,6 +30,9 @@ std::vector<const KernelTable*> portable_tables();
 std::vector<const KernelTable*> tile_tables();
 // Both.
 std::vector<const KernelTable*> all_tables();
+
+// What tests of the hardware say where there is none.
+inline constexpr const char* kNoAmx = "not run on hardware: no AMX";
 
 // The same bits, or a NaN on both sides.
 testing::AssertionResult same_bits(std::span<const float> got, std::span<const float> wanted);
@@ -81,5 +85,9 @@ Weights make_weights(WeightType type, int n_out, int n_in, Random& random);
 // One row of activations with all weights, by definition.
 std::vector<float> reference_product(const Weights& w, std::span<const float> x,
                                      Numerics numerics = Numerics::Portable);
+
+// All rows of x (whole rows) in one product.
+std::vector<float> rows_through(const KernelTable& table, ThreadPool& pool, const Weights& w,
+                                std::span<const float> x, bool wide = false);
 
 }  // namespace paceline
