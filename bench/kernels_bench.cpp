@@ -34,7 +34,7 @@ void run_product(benchmark::State& state, const KernelTable& table, WeightType t
   ThreadPool pool(1);
   const Kernels kernels{&table, &pool};
   auto prepared = *Activations::make(rows, shape.n_in);
-  prepared.set({x.data(), rows, shape.n_in}, is_quantized(type), kernels);
+  prepared.set({x.data(), rows, shape.n_in}, type, kernels);
   size_t copy = 0;
   for (auto _ : state) {
     w.data = memory->data() + copy * w.bytes();
@@ -46,14 +46,24 @@ void run_product(benchmark::State& state, const KernelTable& table, WeightType t
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * w.bytes()));
 }
 
+// Every table worth timing: not the definition-like ones, and of amx numerics the hardware's.
+std::vector<const KernelTable*> timed_tables() {
+  std::vector<const KernelTable*> tables;
+  for (const auto numerics : {Numerics::Portable, Numerics::Amx})
+    for (const KernelTable* table : kernel_tables(numerics))
+      if (std::string(table->isa) != "scalar" && std::string(table->isa) != "amx-emulated")
+        tables.push_back(table);
+  return tables;
+}
+
 void register_all() {
-  for (const KernelTable* table : kernel_tables()) {
-    if (std::string(table->isa) == "scalar") continue;
+  for (const KernelTable* table : timed_tables()) {
     for (const MatmulCase& shape : kRealProducts) {
       for (const WeightType type : kWeightTypes) {
         for (const int rows : {1, 2, 3, 4, 5, 8, 16}) {
-          const std::string name = std::string(table->variant) + "/" + to_string(type) + "/" +
-                                   shape.name + "/rows:" + std::to_string(rows);
+          const std::string name = std::string(table->variant) + "/" + to_string(table->numerics) +
+                                   "/" + to_string(type) + "/" + shape.name +
+                                   "/rows:" + std::to_string(rows);
           benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
             run_product(state, *table, type, shape, rows);
           });

@@ -50,7 +50,7 @@ class BadFlags(cli.CliTest):
                 ("--presence-penalty", ["1e9", "inf"]), ("--frequency-penalty", ["-1e9", "nan"]),
                 ("--logit-bias", ["", "5", "5:1", "5=", "=1", "-1=1", "5=nan", "5=inf", "5=1e31",
                                   "5=1,", "5=1,6"]),
-                ("--numerics", ["amx", "fast"]), ("--kernels", ["fast"]), ("--tree", ["8"]),
+                ("--numerics", ["fast", ""]), ("--kernels", ["fast"]), ("--tree", ["8"]),
                 ("--head", ["head.safetensors"]), ("--store", ["store.bin"])]:
             for value in bad:
                 prompt = [] if flag == "--prompt-ids" else ["--prompt-ids", "1,2"]
@@ -91,6 +91,24 @@ class BadFlags(cli.CliTest):
         self.assert_refused(*args, env={"PACELINE_ISA": "sse9"}, says="sse9")
         report = cli.run_json(*args, env={"PACELINE_ISA": "scalar"})
         self.assertEqual(report["instruction_set"], "scalar")
+        self.assertEqual(report["numerics"], "portable")
+
+    def test_numerics(self):
+        args = ("generate", cli.model(), "--prompt-ids", "1", "--max-tokens", "1")
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            flags = file.read()
+        self.assert_refused(*args, "--numerics", "amx", env={"PACELINE_ISA": "scalar"},
+                            says="no amx numerics")
+        report = cli.run_json(*args, "--numerics", "portable")
+        self.assertEqual(report["numerics"], "portable")
+        if "amx_bf16" not in flags:
+            self.assert_refused(*args, "--numerics", "amx", says="portable")
+            self.assert_refused(*args, env={"PACELINE_ISA": "amx"}, says="PACELINE_ISA=amx")
+            self.assertEqual(cli.run_json(*args)["numerics"], "portable")
+        if "avx2" in flags:
+            report = cli.run_json(*args, env={"PACELINE_ISA": "amx-emulated"})
+            self.assertEqual(report["numerics"], "amx")
+            self.assertEqual(report["instruction_set"], "amx-emulated")
 
 
 class BadInput(cli.CliTest):

@@ -119,9 +119,10 @@ void add_bench_json(const BenchResult& result, Json& report) {
 }
 
 void print_bench_table(const Json& report, const BenchResult& result) {
-  say("{} threads, {}, {}, pages of {}, load {:.2f}\n", report["threads"].dump(),
-      report["instruction_set"].get<std::string>(), report["cpu"].get<std::string>(),
-      report["page_size"].get<std::string>(), report["machine_load"][0].get<double>());
+  say("{} threads, {}, {} numerics, {}, pages of {}, load {:.2f}\n", report["threads"].dump(),
+      report["instruction_set"].get<std::string>(), report["numerics"].get<std::string>(),
+      report["cpu"].get<std::string>(), report["page_size"].get<std::string>(),
+      report["machine_load"][0].get<double>());
   say("\ndepth drafter    tokens  /round   tokens/s   speedup  95 % interval   predicted   "
       "joint acceptance by depth\n");
   for (const ArmSummary& arm : result.arms) print_arm(arm);

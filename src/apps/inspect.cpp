@@ -103,7 +103,7 @@ void print_table(const Json& report, const ModelInfo& info, const Engine& engine
   line("chat template", engine.chat_template() != nullptr ? "yes" : "none");
   line("end ids", join_ids({engine.end_ids().begin(), engine.end_ids().end()}));
   line("sha256", report["sha256"].get<std::string>());
-  line("runs on", fmt::format("{}, {} threads, {}", report["instruction_set"].get<std::string>(),
+  line("runs on", fmt::format("{}, {} numerics, {} threads, {}", info.isa, info.numerics,
                               engine.threads(), report["cpu"].get<std::string>()));
   for (const Json& warning : report["warnings"]) line("warning", warning.get<std::string>());
 }

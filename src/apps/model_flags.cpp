@@ -23,9 +23,9 @@ void ModelFlags::add(Flags& flags) {
                "type of the attention cache (default: f16; f32 with --weights f32)");
   flags.integer("--context", context, 2, std::numeric_limits<int>::max(),
                 "positions a sequence may hold (default: what the model was made for)");
-  flags.off_only("--numerics", "portable", {"portable"},
-                 "this version has portable numerics only; use portable",
-                 "order of operations: portable");
+  flags.choice("--numerics", {"portable", "amx"}, numerics,
+               "order of operations: portable, the same bits everywhere, or amx, bf16 weights "
+               "through AMX tiles (default: amx where the machine has it)");
   flags.choice("--kernels", {"exact", "wide"}, kernels,
                "exact (default), or wide: a control that breaks the row rule on purpose");
   flags.value(
@@ -47,6 +47,7 @@ Result<Engine> ModelFlags::open() const {
   if (cache >= 0) options.cache = static_cast<CacheType>(cache);
   options.context = context;
   options.wide_kernels = kernels == 1;
+  if (numerics >= 0) options.numerics = static_cast<Numerics>(numerics);
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   return Engine::open(model, options);
 }
@@ -72,7 +73,7 @@ Json report_header(const std::string& command, const ModelFlags& flags, const En
       {"model_sha256", engine.model_sha256()},
       {"head_sha256", nullptr},
       {"family", info.family},
-      {"numerics", "portable"},
+      {"numerics", info.numerics},
       {"kernels", flags.kernels == 0 ? "exact" : "wide"},
       {"instruction_set", info.isa},
       {"threads", engine.threads()},

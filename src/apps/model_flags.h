@@ -18,6 +18,7 @@ struct ModelFlags {
   int cache = -1;     // index into f16, bf16, f32; -1: what goes with the weights
   int context = 0;    // 0: what the checkpoint was made for
   int kernels = 0;    // index into exact, wide
+  int numerics = -1;  // index into portable, amx; -1: what the machine has
   uint64_t seed = 1;  // of sampling; reported
 
   void add(Flags& flags);

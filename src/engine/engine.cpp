@@ -92,6 +92,7 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
   auto model = load_model(*checkpoint, {.weights = options.weights,
                                         .threads = state->threads,
                                         .wide = options.wide_kernels,
+                                        .numerics = options.numerics,
                                         .progress = options.progress});
   if (!model) return model.error();
   state->model = std::move(*model);

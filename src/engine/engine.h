@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numerics.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "engine/gate.h"
@@ -34,6 +35,8 @@ struct EngineOptions {
   WeightsType weights = WeightsType::Native;
   std::optional<CacheType> cache = {};  // none: f16, or f32 with f32 weights
   int context = 0;  // tokens of prompt and output together; 0: what the checkpoint was made for
+  // None: amx where this machine has AMX, else portable (docs/numerics.md).
+  std::optional<Numerics> numerics = {};
   // A negative control for tests and probes: kernels that sum several rows in another order than
   // one. Speculation with them may differ from plain decoding.
   bool wide_kernels = false;

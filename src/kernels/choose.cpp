@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "kernels/tile_kernels.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -26,15 +28,33 @@ extern const KernelTable table;
 namespace avx512_vnni {
 extern const KernelTable table;
 }
+namespace amx {
+extern const TileKernels tiles;
+}
 #endif
+namespace amx_emulated {
+extern const TileKernels tiles;
+}
 
 namespace {
 
 struct Tables {
-  std::array<const KernelTable*, 5> list = {};
+  std::array<const KernelTable*, 6> list = {};
   size_t count = 0;
   void add(const KernelTable& table) { list[count++] = &table; }
 };
+
+struct AllTables {
+  Tables portable;
+  Tables amx;            // the emulation first
+  bool has_amx = false;  // and the hardware last
+};
+
+const KernelTable& emulated_amx(const KernelTable& base) {
+  static const KernelTable table =
+      with_tiles(base, amx_emulated::tiles, "amx-emulated", "amx-emulated", Numerics::Amx);
+  return table;
+}
 
 #if defined(__x86_64__)
 // Which registers the operating system saves: bits of XCR0. Without these the instructions fault
@@ -46,9 +66,9 @@ uint64_t saved_registers() {
   return (uint64_t{high} << 32) | low;
 }
 
-Tables find_tables() {
-  Tables tables;
-  tables.add(scalar::table);
+AllTables find_tables() {
+  AllTables tables;
+  tables.portable.add(scalar::table);
   uint32_t a = 0;
   uint32_t b = 0;
   uint32_t c = 0;
@@ -61,27 +81,56 @@ Tables find_tables() {
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return tables;
   const bool avx2 = (b & bit_AVX2) != 0 && fma && (saved & 0x6) == 0x6;
   if (!avx2) return tables;
-  tables.add(avx2_nof16c::table);
+  tables.portable.add(avx2_nof16c::table);
   if (!f16c) return tables;
-  tables.add(avx2::table);
+  tables.portable.add(avx2::table);
+  tables.amx.add(emulated_amx(avx2::table));
   constexpr uint32_t kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
   if ((b & kAvx512) != kAvx512 || (saved & 0xe6) != 0xe6) return tables;
-  tables.add(avx512::table);
-  if ((c & bit_AVX512VNNI) != 0) tables.add(avx512_vnni::table);
+  tables.portable.add(avx512::table);
+  if ((c & bit_AVX512VNNI) == 0) return tables;
+  tables.portable.add(avx512_vnni::table);
+  if (!amx_is_usable()) return tables;
+  static const KernelTable portable_amx =
+      with_tiles(avx512_vnni::table, amx::tiles, "amx", "avx512-amx", Numerics::Portable);
+  static const KernelTable amx =
+      with_tiles(avx512_vnni::table, amx::tiles, "amx", "avx512-amx", Numerics::Amx);
+  tables.portable.add(portable_amx);
+  tables.amx.add(amx);
+  tables.has_amx = true;
   return tables;
 }
 #else
-Tables find_tables() {
-  Tables tables;
-  tables.add(scalar::table);
+AllTables find_tables() {
+  AllTables tables;
+  tables.portable.add(scalar::table);
+  tables.amx.add(emulated_amx(scalar::table));
   return tables;
 }
 #endif
 
+const AllTables& all_tables() {
+  static const AllTables tables = find_tables();
+  return tables;
+}
+
+// The best table of one numerics with this name; null if there is none.
+const KernelTable* find_table(std::string_view isa, Numerics numerics) {
+  const auto tables = kernel_tables(numerics);
+  for (size_t i = tables.size(); i-- > 0;)
+    if (isa == tables[i]->isa || isa == tables[i]->variant) return tables[i];
+  return nullptr;
+}
+
+Error without_numerics(std::string_view isa, Numerics numerics) {
+  return {ErrorCode::BadUsage, "PACELINE_ISA=" + std::string(isa) + " has no " +
+                                   to_string(numerics) + " numerics; leave one of the two away"};
+}
+
 }  // namespace
 
-std::span<const KernelTable* const> kernel_tables() {
-  static const Tables tables = find_tables();
+std::span<const KernelTable* const> kernel_tables(Numerics numerics) {
+  const Tables& tables = numerics == Numerics::Amx ? all_tables().amx : all_tables().portable;
   return std::span(tables.list).first(tables.count);
 }
 
@@ -92,7 +141,8 @@ std::vector<std::string> missing_kernel_tables() {
   };
   constexpr std::array kKnown = {
       Known{"avx2-nof16c", "AVX2 and FMA"}, Known{"avx2", "AVX2, FMA and F16C"},
-      Known{"avx512", "AVX-512 (F, BW, DQ, VL)"}, Known{"avx512-vnni", "AVX-512 VNNI"}};
+      Known{"avx512", "AVX-512 (F, BW, DQ, VL)"}, Known{"avx512-vnni", "AVX-512 VNNI"},
+      Known{"avx512-amx", "AMX"}};
   std::vector<std::string> missing;
   for (const Known& known : kKnown) {
     bool runs = false;
@@ -104,24 +154,43 @@ std::vector<std::string> missing_kernel_tables() {
   return missing;
 }
 
-Result<const KernelTable*> choose_kernel_table(std::string_view isa) {
-  const auto tables = kernel_tables();
-  if (isa.empty()) return tables.back();
-  for (size_t i = tables.size(); i-- > 0;)
-    if (isa == tables[i]->isa || isa == tables[i]->variant) return tables[i];
-  for (const std::string_view known : {"scalar", "avx2", "avx512", "amx"})
+Result<const KernelTable*> choose_kernel_table(std::string_view isa,
+                                               std::optional<Numerics> numerics) {
+  const KernelTable* best = kernel_tables().back();
+  if (isa.empty()) {
+    const bool has_amx = all_tables().has_amx;
+    if (numerics == Numerics::Amx && !has_amx)
+      return Error{ErrorCode::Unsupported,
+                   "amx numerics want AMX with bf16 tiles, and the best that this machine or build "
+                   "has is " +
+                       std::string(best->variant) +
+                       "; use portable numerics, or PACELINE_ISA=amx-emulated for the same bits, "
+                       "slowly"};
+    const bool portable = numerics == Numerics::Portable || !has_amx;
+    return portable ? best : kernel_tables(Numerics::Amx).back();
+  }
+  const KernelTable* amx = find_table(isa, Numerics::Amx);
+  const KernelTable* portable = find_table(isa, Numerics::Portable);
+  if (amx != nullptr || portable != nullptr) {
+    const KernelTable* wanted = numerics.value_or(Numerics::Amx) == Numerics::Amx ? amx : portable;
+    if (wanted == nullptr && !numerics) wanted = portable;
+    if (wanted == nullptr) return without_numerics(isa, *numerics);
+    return wanted;
+  }
+  for (const std::string_view known : {"scalar", "avx2", "avx512", "amx", "amx-emulated"})
     if (isa == known)
-      return Error{ErrorCode::Unsupported, "PACELINE_ISA=" + std::string(isa) +
-                                               ": this machine or build has no such instruction "
-                                               "set; the best here is " +
-                                               tables.back()->variant};
+      return Error{ErrorCode::Unsupported,
+                   "PACELINE_ISA=" + std::string(isa) +
+                       ": this machine or build has no such instruction set; the best here is " +
+                       best->variant};
   return Error{ErrorCode::BadUsage,
-               "PACELINE_ISA wants scalar, avx2, avx512 or amx, not '" + std::string(isa) + "'"};
+               "PACELINE_ISA wants scalar, avx2, avx512, amx or amx-emulated, not '" +
+                   std::string(isa) + "'"};
 }
 
-Result<const KernelTable*> choose_kernel_table() {
+Result<const KernelTable*> choose_kernel_table(std::optional<Numerics> numerics) {
   const char* forced = std::getenv("PACELINE_ISA");
-  return choose_kernel_table(forced == nullptr ? "" : forced);
+  return choose_kernel_table(forced == nullptr ? "" : forced, numerics);
 }
 
 }  // namespace paceline

@@ -36,6 +36,11 @@ MatmulArgs product_args(const Activations& x, const Product& product) {
   return args;
 }
 
+// The control of width-dispatched products knows portable numerics only.
+Numerics product_numerics(const Kernels& kernels) {
+  return kernels.wide ? Numerics::Portable : kernels.table->numerics;
+}
+
 }  // namespace
 
 Result<Activations> Activations::make(int max_rows, int max_n_in) {
@@ -62,42 +67,58 @@ int32_t* Activations::sum() const {
   return reinterpret_cast<int32_t*>(scaled_sum() + max_values_ / kQuantBlock);
 }
 
-void Activations::set(Mat<const float> x, bool quantized, const Kernels& kernels) {
-  check(static_cast<size_t>(x.rows) * x.cols <= max_values_, "activations fit their memory");
+RowForm row_form(WeightType type, Numerics numerics) {
+  if (is_quantized(type)) return RowForm::Int8;
+  const bool split = type == WeightType::BF16 && numerics == Numerics::Amx;
+  return split ? RowForm::Split : RowForm::Float;
+}
+
+void Activations::set(Mat<const float> x, WeightType type, const Kernels& kernels) {
+  const size_t whole_blocks = (x.cols + kQuantBlock - 1) / kQuantBlock;
+  check(x.rows * whole_blocks * kQuantBlock <= max_values_, "activations fit their memory");
   rows_ = x.rows;
   n_in_ = x.cols;
-  quantized_ = quantized;
-  if (quantized) {
-    check(x.cols % kQuantBlock == 0, "quantised products take whole blocks of inputs");
-    // A row is well under a microsecond of work: hand rows out only when there are several.
-    const auto quantize = [&](int64_t first, int64_t end) {
-      kernels.table->quantize_rows(x.data, x.rows, x.cols, static_cast<int>(first),
-                                   static_cast<int>(end - first), q(), scale(), scaled_sum(),
-                                   sum());
-    };
-    if (x.rows > 1 && x.rows * x.cols >= 2048)
-      kernels.pool->split(x.rows, 1, quantize);
-    else
-      quantize(0, x.rows);
-    return;
-  }
-  if (x.rows == 1) {
+  form_ = row_form(type, product_numerics(kernels));
+  if (form_ == RowForm::Float) {
     x_ = x.data;
+    if (x.rows == 1) return;
+    interleave(x, interleaved());
+    x_ = interleaved();
     return;
   }
-  interleave(x, interleaved());
-  x_ = interleaved();
+  check(form_ != RowForm::Int8 || x.cols % kQuantBlock == 0,
+        "quantised products take whole blocks of inputs");
+  const auto prepare = [&](int64_t first, int64_t end) {
+    const auto from = static_cast<int>(first);
+    const auto n = static_cast<int>(end - first);
+    if (form_ == RowForm::Split)
+      kernels.table->split_rows(x.data, x.rows, x.cols, from, n, split());
+    else
+      kernels.table->quantize_rows(x.data, x.rows, x.cols, from, n, q(), scale(), scaled_sum(),
+                                   sum());
+  };
+  // A row is well under a microsecond of work: hand rows out only when there are several.
+  if (x.rows > 1 && x.rows * x.cols >= 2048)
+    kernels.pool->split(x.rows, 1, prepare);
+  else
+    prepare(0, x.rows);
 }
 
 void Activations::fill(MatmulArgs& args) const {
   args.rows = rows_;
-  if (quantized_) {
-    args.x = q();
-    args.x_scale = scale();
-    args.x_scaled_sum = scaled_sum();
-    args.x_sum = sum();
-  } else {
-    args.x = x_;
+  switch (form_) {
+    case RowForm::Float:
+      args.x = x_;
+      return;
+    case RowForm::Split:
+      args.x = split();
+      return;
+    case RowForm::Int8:
+      args.x = q();
+      args.x_scale = scale();
+      args.x_scaled_sum = scaled_sum();
+      args.x_sum = sum();
+      return;
   }
 }
 
@@ -105,7 +126,8 @@ void matmul(const Activations& x, std::span<const Product> products, const Kerne
   int64_t tiles = 0;
   for (const Product& p : products) {
     check(p.w.n_in == x.n_in(), "a product's weights are as wide as its inputs");
-    check(is_quantized(p.w.type) == x.quantized(), "activations are prepared for their weights");
+    check(row_form(p.w.type, product_numerics(kernels)) == x.form(),
+          "activations are prepared for their weights");
     check(p.y.rows == x.rows() && p.y.cols >= p.w.n_out, "a product's outputs have room");
     tiles += p.w.tiles();
   }
@@ -126,13 +148,13 @@ void matmul(const Activations& x, std::span<const Product> products, const Kerne
 void project(Mat<const float> x, std::initializer_list<Product> products, Activations& prepared,
              const Kernels& kernels) {
   check(products.size() <= kMaxProducts, "few products share their inputs");
-  for (const bool quantized : {false, true}) {
+  for (const RowForm form : {RowForm::Float, RowForm::Split, RowForm::Int8}) {
     std::array<Product, kMaxProducts> chosen;
     size_t n = 0;
     for (const Product& p : products)
-      if (is_quantized(p.w.type) == quantized) chosen[n++] = p;
+      if (row_form(p.w.type, product_numerics(kernels)) == form) chosen[n++] = p;
     if (n == 0) continue;
-    prepared.set(x, quantized, kernels);
+    prepared.set(x, chosen[0].w.type, kernels);
     matmul(prepared, std::span(chosen).first(n), kernels);
   }
 }

@@ -17,20 +17,28 @@
 
 namespace paceline {
 
-// Rows made ready for products: interleaved, and for block-quantised weights rounded to int8 blocks
-// (rule 4). One preparation serves every product of the same rows. Memory is taken once.
+// What a product takes its rows as.
+enum class RowForm {
+  Float,  // float32, rows of a group interleaved
+  Int8,   // blocks of 32 (rule 4)
+  Split,  // two bf16 parts a value (amx numerics)
+};
+RowForm row_form(WeightType type, Numerics numerics);
+
+// Rows made ready for products. One preparation serves every product of the same rows whose weights
+// take the same form. Memory is taken once.
 class Activations {
  public:
   Activations() = default;
   // Room for max_rows rows of up to max_n_in inputs.
   static Result<Activations> make(int max_rows, int max_n_in);
 
-  // Prepares x for float weights or for quantised ones.
-  void set(Mat<const float> x, bool quantized, const Kernels& kernels);
+  // Prepares x for products with weights of this type.
+  void set(Mat<const float> x, WeightType type, const Kernels& kernels);
 
   int rows() const { return rows_; }
   int n_in() const { return n_in_; }
-  bool quantized() const { return quantized_; }
+  RowForm form() const { return form_; }
   // Fills the activation fields of args.
   void fill(MatmulArgs& args) const;
 
@@ -40,9 +48,10 @@ class Activations {
   const float* x_ = nullptr;  // float rows: interleaved copy, or the caller's own single row
   int rows_ = 0;
   int n_in_ = 0;
-  bool quantized_ = false;
+  RowForm form_ = RowForm::Float;
 
   float* interleaved() const;
+  uint16_t* split() const { return reinterpret_cast<uint16_t*>(interleaved()); }
   int8_t* q() const;
   float* scale() const;
   float* scaled_sum() const;
@@ -57,8 +66,8 @@ struct Product {
   Store store = Store::Overwrite;
 };
 
-// Runs products that share their activations as one piece of parallel work. Their weights are
-// either all quantised or all float, as the activations were prepared.
+// Runs products that share their activations as one piece of parallel work. Their weights all take
+// the form in which the activations were prepared.
 void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels);
 
 // Prepares x and runs the products, whatever mixture of weights they have (kMaxProducts at most).

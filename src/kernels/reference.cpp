@@ -55,6 +55,39 @@ float quantized_product(WeightType type, const QuantizedRow& x, const std::byte*
   return acc;
 }
 
+// What an AMX tile keeps of a number: denormals are zeros.
+float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+
+// a * b + c, rounded once; zero if the sum, rounded to 24 bits without a least exponent, lies below
+// 2^-126. Just there the sum in double is exact.
+float fma_flushed(bf16 a, bf16 b, float c) {
+  const float wide_a = flushed(to_f32(a));
+  const float wide_b = flushed(to_f32(b));
+  const float sum = std::fma(wide_a, wide_b, c);
+  const double exact = static_cast<double>(wide_a) * wide_b + c;
+  return std::fabs(exact) < 0x1p-126 - 0x1p-151 ? std::copysign(0.0f, sum) : sum;
+}
+
+float split_product(std::span<const float> x, const std::byte* weights) {
+  float high = 0.0f;
+  float low = 0.0f;
+  for (size_t begin = 0; begin < x.size(); begin += kSplitChunk) {
+    // Filled up with zeros, which are added: they turn -0 into +0.
+    std::array<bf16, kSplitChunk> highs = {};
+    std::array<bf16, kSplitChunk> lows = {};
+    std::array<bf16, kSplitChunk> w = {};
+    for (size_t k = begin; k < std::min(begin + kSplitChunk, x.size()); ++k) {
+      const SplitValue parts = split(x[k]);
+      highs[k - begin] = parts.high;
+      lows[k - begin] = parts.low;
+      std::memcpy(&w[k - begin].bits, weights + 2 * k, 2);
+    }
+    high = add_pairs(highs, w, high);
+    low = add_pairs(lows, w, low);
+  }
+  return high + low;
+}
+
 float larger(float a, float b) { return a > b ? a : b; }
 
 // The maximum in sixteen lanes, as the sums are; its order matters only where there are NaNs.
@@ -96,7 +129,30 @@ QuantizedRow quantize_row(std::span<const float> x) {
   return row;
 }
 
-float product(WeightType type, std::span<const float> x, const std::byte* weights) {
+SplitValue split(float x) {
+  const bf16 high = to_bf16(x);
+  if (!std::isfinite(to_f32(high))) return {high, {}};
+  return {high, to_bf16(x - to_f32(high))};
+}
+
+float add_pairs(std::span<const bf16> a, std::span<const bf16> b, float c, PairOrder order) {
+  if (order == PairOrder::OneChain) {
+    float sum = flushed(c);
+    for (size_t i = 0; i < a.size(); ++i) sum = fma_flushed(a[i], b[i], sum);
+    return sum;
+  }
+  float even = 0.0f;
+  float odd = 0.0f;
+  for (size_t i = 0; i < a.size(); i += 2) {
+    even = fma_flushed(a[i], b[i], even);
+    odd = fma_flushed(a[i + 1], b[i + 1], odd);
+  }
+  return flushed(flushed(c) + flushed(even + odd));
+}
+
+float product(WeightType type, std::span<const float> x, const std::byte* weights,
+              Numerics numerics) {
+  if (type == WeightType::BF16 && numerics == Numerics::Amx) return split_product(x, weights);
   if (type >= WeightType::Q8_0) return quantized_product(type, quantize_row(x), weights);
   float acc = 0.0f;
   for (size_t k = 0; k < x.size(); ++k) acc = std::fma(x[k], float_weight(type, weights, k), acc);

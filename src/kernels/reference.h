@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/types.h"
+#include "kernels/pair_order.h"
 #include "kernels/table.h"
 
 namespace paceline::reference {
@@ -20,8 +22,21 @@ struct QuantizedRow {
 };
 QuantizedRow quantize_row(std::span<const float> x);
 
-// One output of y = x * W^T: x against one row of weights as a file holds it (rules 1 and 4).
-float product(WeightType type, std::span<const float> x, const std::byte* weights);
+// One output of y = x * W^T: x against one row of weights as a file holds it (rules 1 and 4, and
+// the amx numerics).
+float product(WeightType type, std::span<const float> x, const std::byte* weights,
+              Numerics numerics = Numerics::Portable);
+
+// --- amx numerics ---
+// x = high + low, each rounded to bf16.
+struct SplitValue {
+  bf16 high, low;
+};
+SplitValue split(float x);
+// One element of a tile after TDPBF16PS: c and the products of pairs of a row of A and a column of
+// B, which are as long.
+float add_pairs(std::span<const bf16> a, std::span<const bf16> b, float c,
+                PairOrder order = kPairOrder);
 
 // Sixteen virtual lanes, element i in lane i mod 16, folded 8-4-2-1 (rule 2).
 float sum_in_lanes(std::span<const float> x);

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/numerics.h"
+
 namespace paceline {
 
 // Types of weights that a product can stream.
@@ -16,6 +18,7 @@ enum class WeightType { F32, BF16, F16, Q8_0, Q4_0, Q4_1 };
 inline constexpr int kTileOutputs = 16;  // outputs side by side in a packed tile
 inline constexpr int kQuantBlock = 32;   // inputs that share a scale
 inline constexpr int kRowGroup = 16;     // activation rows that are interleaved with each other
+inline constexpr int kSplitChunk = 32;   // inputs that a bf16 tile takes at once
 inline constexpr int kSpan = 64;         // positions whose attention is summed together
 inline constexpr int kKeyTile = 16;      // positions side by side in the key cache
 inline constexpr int kMaxQueries = 4;    // queries that one call attends for side by side
@@ -30,9 +33,12 @@ enum class Store {
 
 // A product of `rows` activation rows with consecutive weight tiles.
 struct MatmulArgs {
-  // Activations in groups of up to kRowGroup rows, see kernels/activations.h.
-  const void* x = nullptr;         // f32: [group][k][row]; quantised: int8 [group][block][row][32]
-  const float* x_scale = nullptr;  // quantised: d, [group][block][row]
+  // Activations in groups of up to kRowGroup rows.
+  //   f32        [group][k][row]
+  //   quantised  int8 [group][block][row][32]
+  //   split      bf16 [group][chunk of 32 inputs][row, high parts then low parts][32]
+  const void* x = nullptr;
+  const float* x_scale = nullptr;       // quantised: d, [group][block][row]
   const float* x_scaled_sum = nullptr;  // d * sum of q
   const int32_t* x_sum = nullptr;       // sum of q
   int rows = 0;
@@ -100,17 +106,25 @@ struct Drawn {
 };
 
 struct KernelTable {
-  const char* isa;      // the family: "scalar", "avx2", "avx512"
+  const char* isa;      // the family: "scalar", "avx2", "avx512", "amx"
   const char* variant;  // what exactly: "avx512-vnni"
+  Numerics numerics;
 
   // y for output tiles [first_tile, last_tile), by type of weight.
   void (*matmul[6])(const MatmulArgs&, int first_tile, int last_tile);
   // The same in an order that depends on the number of rows: a control, see Kernels::wide.
   void (*matmul_wide[6])(const MatmulArgs&, int first_tile, int last_tile);
 
-  // Rows (n of them, from row `first` of x on) to int8 blocks in the layout of activations.h.
+  // Rows (n of them, from row `first` of x on) to int8 blocks in the layout of MatmulArgs.
   void (*quantize_rows)(const float* x, int rows, int n_in, int first, int n, int8_t* q,
                         float* scale, float* scaled_sum, int32_t* sum);
+
+  // Amx numerics only, else null. Rows of x to two bf16 parts each, in the layout of MatmulArgs:
+  // high = x rounded to bf16, low = x - high rounded to bf16; the last chunk is filled up with +0.
+  void (*split_rows)(const float* x, int rows, int n_in, int first, int n, uint16_t* out);
+  // One TDPBF16PS by itself, so that tests can ask what it does: c += a b over `pairs` pairs.
+  //   a [rows][pairs][2] bf16     b [pairs][16][2] bf16     c [rows][16] f32     1 .. 16 of each
+  void (*bf16_tile)(int rows, int pairs, const uint16_t* a, const uint16_t* b, float* c);
 
   // y[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight.
   void (*rms_norm)(const float* x, const float* weight, float eps, int rows, int dim, float* y);

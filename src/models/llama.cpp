@@ -352,7 +352,7 @@ Result<std::unique_ptr<Model>> Llama::load(const Checkpoint& checkpoint,
     if (!rows) return rows.error();
     config->vocab_size = *rows;
   }
-  const auto table = choose_kernel_table();
+  const auto table = choose_kernel_table(options.numerics);
   if (!table) return table.error();
 
   std::unique_ptr<Llama> model(new Llama(*config, **table, options.threads, options.wide));
@@ -381,6 +381,7 @@ Result<std::unique_ptr<Model>> Llama::load(const Checkpoint& checkpoint,
                   .huge_bytes = static_cast<int64_t>(
                       std::min(model->memory_.huge_bytes(), model->memory_.size())),
                   .isa = (*table)->variant,
+                  .numerics = to_string((*table)->numerics),
                   .unused_tensors = weights.unused()};
   // An untied embedding is looked up, not streamed.
   if (model->output_.data != model->embedding_.data)

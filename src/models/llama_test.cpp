@@ -145,7 +145,7 @@ TEST_P(LlamaGolden, EveryInstructionSetGivesTheSameBytesWithEveryCache) {
     std::vector<float> expected;
     for (const KernelTable* table : kernel_tables()) {
       const ForcedIsa forced(table->variant);
-      const auto model = load(folder, {.threads = 2});
+      const auto model = load(folder, {.threads = 2, .numerics = Numerics::Portable});
       ASSERT_NE(model, nullptr);
       ASSERT_EQ(model->info().isa, table->variant);
       if (expected.empty()) expected = logits_of(*model, golden.ids, 1, cache);
@@ -160,6 +160,49 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, LlamaGolden,
                          testing::Values("plain", "bias", "tied_small", "tied_own_head", "linear",
                                          "linear_old", "llama3", "llama3_old", "sharded", "f16",
                                          "gguf_f32", "gguf_quant"),
+                         [](const auto& param) { return param.param; });
+
+class LlamaAmx : public testing::TestWithParam<std::string> {};
+
+TEST_P(LlamaAmx, KeepsTheRowRule) {
+  if (!choose_kernel_table("amx-emulated")) GTEST_SKIP() << "the emulation wants AVX2 here";
+  const fs::path folder = kGoldens / GetParam();
+  const Golden golden = read_golden(folder);
+  const auto with = [&](const char* isa, WeightsType weights, int threads) {
+    const ForcedIsa forced(isa);
+    return load(folder, {.weights = weights, .threads = threads});
+  };
+  const auto portable = with("scalar", WeightsType::BF16, 2);
+  ASSERT_NE(portable, nullptr);
+  EXPECT_EQ(portable->info().numerics, "portable");
+  const auto near = logits_of(*portable, golden.ids, 16, CacheType::F16);
+  std::vector<float> expected;
+  for (const int threads : {1, 3}) {
+    const auto model = with("amx-emulated", WeightsType::BF16, threads);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->info().numerics, "amx");
+    if (expected.empty()) expected = logits_of(*model, golden.ids, 1, CacheType::F16);
+    for (const int width : {2, 3, 8, 9, 17, 200})
+      EXPECT_TRUE(same_bytes(logits_of(*model, golden.ids, width, CacheType::F16), expected))
+          << threads << " threads, blocks of " << width;
+  }
+  // Another order of operations, and nearly the same numbers.
+  EXPECT_FALSE(same_bytes(expected, near));
+  float largest = 0;
+  float worst = 0;
+  for (size_t i = 0; i < near.size(); ++i) {
+    largest = std::max(largest, std::fabs(near[i]));
+    worst = std::max(worst, std::fabs(near[i] - expected[i]));
+  }
+  EXPECT_LE(worst / largest, 1e-3f);
+  RecordProperty("relative_difference", std::to_string(worst / largest));
+  // Weights of other types are multiplied as ever.
+  EXPECT_TRUE(same_bytes(
+      logits_of(*with("amx-emulated", WeightsType::F32, 2), golden.ids, 16, CacheType::F16),
+      logits_of(*with("scalar", WeightsType::F32, 2), golden.ids, 16, CacheType::F16)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, LlamaAmx, testing::Values("plain", "bias", "gguf_quant"),
                          [](const auto& param) { return param.param; });
 
 // The negative control: kernels that sum several rows in another order are noticed.

@@ -31,6 +31,7 @@ struct ModelInfo {
   int64_t weight_bytes = 0;  // bytes that one pass streams: every matrix and norm once
   int64_t huge_bytes = 0;    // how many of the weights' bytes stand on 2 MiB pages
   std::string isa;           // the kernels that run: "avx512-vnni"
+  std::string numerics;      // the rules that they follow: "portable"
   std::vector<std::string> unused_tensors;  // in the file, but no part of this family
 };
 

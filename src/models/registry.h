@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
+#include "base/numerics.h"
 #include "base/result.h"
 #include "io/checkpoint.h"
 #include "models/model.h"
@@ -17,7 +19,8 @@ enum class WeightsType { Native, BF16, F32 };
 struct LoadOptions {
   WeightsType weights = WeightsType::Native;
   int threads = 1;
-  bool wide = false;  // the negative control of kernels/kernels.h
+  bool wide = false;                      // the negative control of kernels/kernels.h
+  std::optional<Numerics> numerics = {};  // none: amx where this machine has AMX, else portable
   // Called while weights are repacked, with the share done so far, 0 to 1.
   std::function<void(std::string_view what, double share)> progress = {};
 };

@@ -418,6 +418,13 @@ LANES_INLINE int32_t fold_sum(I a) {
 }
 #endif
 
+// The last elements of a row, padded with +0.
+LANES_INLINE F load_tail(const float* p, int n) {
+  float lanes[kLanes] = {};
+  for (int i = 0; i < n; ++i) lanes[i] = p[i];
+  return load(lanes);
+}
+
 // max as docs/numerics.md defines it: a > b ? a : b.
 LANES_INLINE F max(F a, F b) { return select(b < a, a, b); }
 

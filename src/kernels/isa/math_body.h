@@ -32,13 +32,6 @@ LANES_INLINE F exp(F x) {
   return select(x < set1(__builtin_inff()), y, x);  // +infinity and NaN are their own result
 }
 
-// The last elements of a row, padded with +0.
-LANES_INLINE F load_tail(const float* p, int n) {
-  float lanes[kLanes] = {};
-  for (int i = 0; i < n; ++i) lanes[i] = p[i];
-  return load(lanes);
-}
-
 void rms_norm(const float* x, const float* weight, float eps, int rows, int dim, float* y) {
   for (int row = 0; row < rows; ++row, x += dim, y += dim) {
     F squares = zero();
