@@ -155,7 +155,8 @@ struct KernelTable {
   // y = e^x, element by element.
   void (*exp_all)(const float* x, int n, float* y);
   // Those of ids [first, end) with least <= x < below, ascending, as sorting keys: |x| in the upper
-  // half, the id in the lower one. `first` is a multiple of 16. Returns how many.
+  // half, the id in the lower one. `first` is a multiple of 16. Returns how many. keys has room for
+  // all of them.
   int (*gather)(const float* logits, int first, int end, const RowScale& row, float least,
                 float below, uint64_t* keys);
   // Improves *best by ids [first, end). `first` is a multiple of 16.

@@ -6,14 +6,18 @@
 
 #include "base/check.h"
 #include "kernels/rope.h"
+#include "spec/sort_keys.h"
 
 namespace paceline {
 namespace {
 
-// A slice reaches down to the largest logit of so many groups, in sixteenths of them. Each of these
-// groups gives one id at least; near the end a step down takes in many of each.
+// A slice reaches down to the largest logit of so many groups, in sixteenths of them: each of these
+// groups gives one id at least. Further down the maxima say little, and a slice reaches so much
+// deeper than the one before.
 constexpr int kSixteenths[] = {1, 4, 9, 14};
-constexpr double kNoMinP = 1e-300;  // below it the share of nothing that float32 tells from 0
+constexpr float kDeeper = 1.2f;
+constexpr float kDeepest = -100.0f;  // e^x is 0 from -87.3 on
+constexpr double kNoMinP = 1e-300;   // below it the share of nothing that float32 tells from 0
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 }  // namespace
@@ -25,8 +29,8 @@ RowFilter::RowFilter(const SamplingOptions& options, int vocab_size, const Kerne
       log_min_p_(options.min_p > kNoMinP ? static_cast<float>(log_double(options.min_p))
                                          : -std::numeric_limits<float>::infinity()) {
   if (top_k_ == 0 && top_p_ >= 1) return;
-  keys_.resize(vocab_size);
-  exps_.resize(vocab_size);
+  keys_.resize(vocab_size + kDrawGroup);  // gather wants room for a whole group
+  scratch_.resize(vocab_size);
   ordered_.resize((vocab_size + kDrawGroup - 1) / kDrawGroup);
 }
 
@@ -50,29 +54,39 @@ RowFilter::Limit RowFilter::limit(std::span<const float> logits, std::span<const
 void RowFilter::keep_top_p(const Row& row, bool after_top_k, Limit& limit) {
   float total = 0;
   if (after_top_k) {
-    exp_up_to(n_sorted_);
-    for (size_t i = 0; i < n_sorted_; ++i) total = total + exps_[i];
+    for (size_t i = 0; i < n_sorted_;)
+      for (const float e : exps_from(i)) total = total + e, ++i;
   } else {
     total = table_.exp_sum(row.logits.data(), static_cast<int>(row.logits.size()), row.scale);
   }
   const float wanted = top_p_ * total;
   float sum = 0;
-  for (size_t i = 0;; ++i) {
+  for (size_t i = 0;;) {
     if (i == n_sorted_ && (after_top_k || !next_slice(row))) return;  // rounding: all of them
-    exp_up_to(n_sorted_);
-    sum = sum + exps_[i];
-    if (sum >= wanted) {
-      limit = at(i);
-      return;
+    for (const float e : exps_from(i)) {
+      sum = sum + e;
+      if (sum >= wanted) {
+        limit = at(i);
+        return;
+      }
+      ++i;
     }
   }
 }
 
+// e^x of those sorted from `index` on, at most exps_.size() of them.
+std::span<const float> RowFilter::exps_from(size_t index) {
+  const size_t n = std::min(exps_.size(), n_sorted_ - index);
+  for (size_t i = 0; i < n; ++i) exps_[i] = at(index + i).least;
+  table_.exp_all(exps_.data(), static_cast<int>(n), exps_.data());
+  return std::span(exps_).first(n);
+}
+
 void RowFilter::start(const Row& row) {
-  check(row.logits.size() == keys_.size() && row.maxima.size() == ordered_.size(),
+  check(row.logits.size() + kDrawGroup == keys_.size() && row.maxima.size() == ordered_.size(),
         "a filter sees rows of its vocabulary");
   std::copy(row.maxima.begin(), row.maxima.end(), ordered_.begin());
-  n_sorted_ = n_exps_ = n_placed_ = 0;
+  n_sorted_ = n_placed_ = 0;
   n_slices_ = 0;
   below_ = 1;  // x is 0 at most
 }
@@ -93,14 +107,14 @@ bool RowFilter::next_slice(const Row& row) {
     }
     below_ = least;
   }
-  std::sort(keys_.begin() + static_cast<std::ptrdiff_t>(before),
-            keys_.begin() + static_cast<std::ptrdiff_t>(n_sorted_));
+  sort_keys(std::span(keys_).subspan(before, n_sorted_ - before), scratch_);
   return true;
 }
 
 // Down to where the next slice reaches; in the end to all that is finite.
 float RowFilter::next_least(const Row& row) {
-  if (n_slices_ >= static_cast<int>(std::size(kSixteenths))) return kLowest;
+  if (n_slices_ >= static_cast<int>(std::size(kSixteenths)))
+    return below_ < 0 && below_ > kDeepest ? below_ * kDeeper : kLowest;
   const size_t rank = std::max<size_t>(1, ordered_.size() * kSixteenths[n_slices_++] / 16);
   const auto place = [&](size_t n) { return ordered_.begin() + static_cast<std::ptrdiff_t>(n); };
   if (rank > n_placed_) {
@@ -108,13 +122,6 @@ float RowFilter::next_least(const Row& row) {
     n_placed_ = rank;
   }
   return std::max((ordered_[rank - 1] - row.scale.top) * row.scale.scale, kLowest);
-}
-
-void RowFilter::exp_up_to(size_t count) {
-  if (n_exps_ >= count) return;
-  for (size_t i = n_exps_; i < count; ++i) exps_[i] = at(i).least;
-  table_.exp_all(&exps_[n_exps_], static_cast<int>(count - n_exps_), &exps_[n_exps_]);
-  n_exps_ = count;
 }
 
 RowFilter::Limit RowFilter::at(size_t index) const {

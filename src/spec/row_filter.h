@@ -1,6 +1,7 @@
 // Top-k, top-p and min-p: which ids of a row may be drawn.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -21,7 +22,7 @@ namespace paceline {
 // So a last value, and the last id among those equal to it, say all: three filters are one limit.
 //
 // Only as much of the order is made as is asked for: slices of the row, the largest first, cut at
-// quantiles of the groups' maxima.
+// quantiles of the groups' maxima, further down at multiples of the last cut.
 class RowFilter {
  public:
   RowFilter(const SamplingOptions& options, int vocab_size, const KernelTable& table);
@@ -43,7 +44,7 @@ class RowFilter {
   bool next_slice(const Row& row);
   float next_least(const Row& row);
   Limit at(size_t index) const;
-  void exp_up_to(size_t count);
+  std::span<const float> exps_from(size_t index);
   void keep_top_p(const Row& row, bool after_top_k, Limit& limit);
 
   const KernelTable& table_;
@@ -51,11 +52,11 @@ class RowFilter {
   float top_p_;
   float log_min_p_;
 
-  // Of the row at hand: what is sorted so far, as |x| above the id, and e^x of those.
+  // Of the row at hand: what is sorted so far, as |x| above the id.
   std::vector<uint64_t> keys_;
-  std::vector<float> exps_;
+  std::vector<uint64_t> scratch_;
+  std::array<float, 64> exps_;  // e^x of a few
   size_t n_sorted_ = 0;
-  size_t n_exps_ = 0;
   float below_ = 0;  // x of what is not sorted yet lies below
   int n_slices_ = 0;
   size_t n_placed_ = 0;         // maxima that stand in front of the smaller ones

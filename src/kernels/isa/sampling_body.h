@@ -72,10 +72,11 @@ int gather(const float* logits, int first, int end, const RowScale& row, float l
     float lanes[kLanes];
     store(lanes, wanted);
     for (int lane = 0; lane < kLanes && i + lane < end; ++lane) {
-      if (!(lanes[lane] < below)) continue;
       uint32_t bits;
       __builtin_memcpy(&bits, &lanes[lane], sizeof(bits));
-      keys[count++] = (uint64_t{bits & 0x7fffffffu} << 32) | static_cast<uint32_t>(i + lane);
+      // Written in any case and kept or not: no branch to guess wrong.
+      keys[count] = (uint64_t{bits & 0x7fffffffu} << 32) | static_cast<uint32_t>(i + lane);
+      count += lanes[lane] < below ? 1 : 0;
     }
   }
   return count;
