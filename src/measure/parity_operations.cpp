@@ -100,7 +100,7 @@ RowOperation quantize_of(int n_in) {
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
                    std::byte* out) {
     auto prepared = *Activations::make(x.rows, n_in);
-    prepared.set(x, /*quantized=*/true, kernels);
+    prepared.set(x, WeightType::Q8_0, kernels);
     MatmulArgs args;
     prepared.fill(args);
     for (int row = 0; row < x.rows; ++row) {

@@ -152,7 +152,7 @@ void ProductCheck::compare_with_reference(Arm& arm) {
     if (!computed) continue;
     for (int row = 0; row < kParityRows; ++row) {
       const std::span<const float> x(x_.data() + static_cast<size_t>(row) * w().n_in, w().n_in);
-      float wanted = reference::product(w().type, x, weights_.rows[i].data());
+      float wanted = reference::product(w().type, x, weights_.rows[i].data(), arm.table->numerics);
       if (extras_.bias != nullptr) wanted = extras_.before + (wanted + extras_.bias[output]);
       const float* got = &alone(arm).row(row)[output];
       arm.agrees = arm.agrees && std::memcmp(got, &wanted, sizeof(wanted)) == 0;

@@ -25,7 +25,7 @@ ParityRow& ParityTally::row_of(const ParityPlace& place) {
     row.shape = place.shape;
     row.type = place.type;
     row.isa = place.table->variant;
-    row.numerics = "portable";
+    row.numerics = to_string(place.table->numerics);
     row.width = place.width;
     row.outputs = place.outputs;
     rows_.push_back(std::move(row));
