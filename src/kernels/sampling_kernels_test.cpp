@@ -5,43 +5,17 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <vector>
 
-#include "kernels/choose.h"
 #include "kernels/reference.h"
 #include "kernels/sampling.h"
+#include "kernels/test_support.h"
 
 namespace paceline {
-
-// The AVX-512 kernels in portable C (isa/emulate_avx512.h), where this machine can run them.
-namespace avx512_emulated {
-extern const KernelTable table;
-}
-namespace avx512_vnni_emulated {
-extern const KernelTable table;
-}
-
 namespace {
 
-std::vector<const KernelTable*> all_tables() {
-  const auto real = kernel_tables();
-  std::vector<const KernelTable*> tables(real.begin(), real.end());
-#if defined(PACELINE_TEST_EMULATED)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c")) {
-    tables.push_back(&avx512_emulated::table);
-    tables.push_back(&avx512_vnni_emulated::table);
-  }
-#endif
-  return tables;
-}
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-bool same_bits(float a, float b) {
+bool same_float(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
@@ -94,14 +68,14 @@ TEST(SamplingKernels, DrawEqualsItsDefinitionWhichLooksAtEveryNoise) {
       Drawn whole;
       table->draw(row.data(), 0, n, args, &whole);
       EXPECT_EQ(whole.id, wanted.id);
-      EXPECT_TRUE(same_bits(whole.score, wanted.score)) << whole.score << " " << wanted.score;
+      EXPECT_TRUE(same_float(whole.score, wanted.score)) << whole.score << " " << wanted.score;
       // In two parts, the later one first.
       const int cut = static_cast<int>(random() % (n / 16 + 1)) * 16;
       Drawn parts;
       table->draw(row.data(), cut, n, args, &parts);
       table->draw(row.data(), 0, cut, args, &parts);
       EXPECT_EQ(parts.id, wanted.id);
-      EXPECT_TRUE(same_bits(parts.score, wanted.score));
+      EXPECT_TRUE(same_float(parts.score, wanted.score));
     }
   }
 }
@@ -166,7 +140,7 @@ TEST(SamplingKernels, SumsOfExponentialsEqualTheirDefinition) {
     EXPECT_GE(wanted, 1.0f);  // the largest gives 1, a NaN nothing
     for (const KernelTable* table : all_tables()) {
       const float got = table->exp_sum(row.data(), static_cast<int>(row.size()), scale);
-      EXPECT_TRUE(same_bits(got, wanted)) << table->variant << " " << got << " " << wanted;
+      EXPECT_TRUE(same_float(got, wanted)) << table->variant << " " << got << " " << wanted;
     }
     std::vector<float> x;
     for (const float logit : row) x.push_back(reference::scaled(logit, scale));
@@ -174,7 +148,7 @@ TEST(SamplingKernels, SumsOfExponentialsEqualTheirDefinition) {
       std::vector<float> y(x.size());
       table->exp_all(x.data(), static_cast<int>(x.size()), y.data());
       for (size_t i = 0; i < x.size(); ++i)
-        EXPECT_TRUE(same_bits(y[i], reference::exp(x[i])) || std::isnan(x[i])) << table->variant;
+        EXPECT_TRUE(same_float(y[i], reference::exp(x[i])) || std::isnan(x[i])) << table->variant;
     }
   }
 }
