@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "apps/say.h"
 #include "apps/spec_flags.h"
@@ -12,40 +14,68 @@ namespace {
 
 using measure::ArmSummary;
 using measure::BenchResult;
+using measure::Interval;
 
-double ratio(double a, double b) { return b > 0 ? a / b : 0; }
-double ratio(int64_t a, int64_t b) { return ratio(static_cast<double>(a), static_cast<double>(b)); }
+// None where there is nothing to divide by.
+std::optional<double> ratio(double a, double b) {
+  if (b <= 0) return std::nullopt;
+  return a / b;
+}
+std::optional<double> ratio(int64_t a, int64_t b) {
+  return ratio(static_cast<double>(a), static_cast<double>(b));
+}
+// A measured rate; none where there was nothing to measure.
+std::optional<double> rate(double value) { return ratio(value, value > 0 ? 1.0 : 0.0); }
 
-double tokens_per_round(const ArmSummary& arm) { return ratio(arm.round_tokens, arm.rounds); }
+// What was not measured is null, and "-" in a table.
+Json to_json(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
+std::string shown(std::optional<double> value, int decimals) {
+  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
+std::optional<double> tokens_per_round(const ArmSummary& arm) {
+  return ratio(arm.round_tokens, arm.rounds);
+}
+
+// Share of rounds in which the drafts of depths 1 .. d all stood; none where none was drafted.
+std::optional<double> joint_acceptance(const ArmSummary& arm, size_t depth) {
+  if (arm.drafted_by_depth[depth - 1] == 0) return std::nullopt;
+  return ratio(arm.accepted_by_depth[depth - 1], arm.rounds);
+}
 
 Json arm_json(const ArmSummary& arm) {
   Json joint = Json::array();
   Json conditional = Json::array();
   int64_t before = arm.rounds;
-  for (const int64_t accepted : arm.accepted_by_depth) {
-    joint.push_back(ratio(accepted, arm.rounds));
-    conditional.push_back(ratio(accepted, before));
+  for (size_t depth = 1; depth <= arm.accepted_by_depth.size(); ++depth) {
+    const int64_t accepted = arm.accepted_by_depth[depth - 1];
+    joint.push_back(to_json(joint_acceptance(arm, depth)));
+    conditional.push_back(arm.drafted_by_depth[depth - 1] == 0 ? Json(nullptr)
+                                                               : to_json(ratio(accepted, before)));
     before = accepted;
   }
+  const bool paired = arm.pairs > 0;
+  const Interval& interval = arm.speedup_interval;
   const auto rounds = static_cast<double>(arm.rounds);
   return Json{
       {"depth", arm.depth == kAutoDepth ? Json("auto") : Json(arm.depth)},
       {"drafter", arm.drafter},
       {"tokens", arm.tokens},
       {"rounds", arm.rounds},
-      {"tokens_per_round", tokens_per_round(arm)},
+      {"tokens_per_round", to_json(tokens_per_round(arm))},
       {"drafted_by_depth", arm.drafted_by_depth},
       {"accepted_by_depth", arm.accepted_by_depth},
       {"joint_acceptance", std::move(joint)},
       {"conditional_acceptance", std::move(conditional)},
-      {"tokens_per_second", arm.tokens_per_second},
-      {"speedup", arm.speedup},
-      {"speedup_interval", Json::array({arm.speedup_interval.low, arm.speedup_interval.high})},
+      {"tokens_per_second", to_json(rate(arm.tokens_per_second))},
+      {"speedup", paired ? Json(arm.speedup) : Json(nullptr)},
+      {"speedup_interval", paired ? Json::array({interval.low, interval.high}) : Json(nullptr)},
       {"pairs", arm.pairs},
-      {"predicted_tokens_per_second", arm.predicted_tokens_per_second},
-      {"round_ms", Json{{"draft", ratio(arm.draft_seconds * 1e3, rounds)},
-                        {"verify", ratio(arm.verify_seconds * 1e3, rounds)},
-                        {"other", ratio(arm.other_seconds * 1e3, rounds)}}}};
+      {"predicted_tokens_per_second", to_json(rate(arm.predicted_tokens_per_second))},
+      {"prediction_error", to_json(arm.prediction_error())},
+      {"round_ms", Json{{"draft", to_json(ratio(arm.draft_seconds * 1e3, rounds))},
+                        {"verify", to_json(ratio(arm.verify_seconds * 1e3, rounds))},
+                        {"other", to_json(ratio(arm.other_seconds * 1e3, rounds))}}}};
 }
 
 Json arms_json(const std::vector<ArmSummary>& arms) {
@@ -57,11 +87,10 @@ Json arms_json(const std::vector<ArmSummary>& arms) {
 Json break_even_json(const BenchResult& result) {
   Json by_depth = Json::object();
   for (int depth = 1; depth <= kMaxDepth; depth *= 2) {
-    const double tokens = measure::break_even_tokens(result.passes, result.draft_cost, depth);
+    const double tokens = measure::break_even_tokens(result.passes, result.draft_cost(), depth);
     const auto acceptance = measure::break_even_acceptance(tokens, depth);
     by_depth[fmt::format("{}", depth)] =
-        Json{{"tokens_per_round", tokens},
-             {"acceptance", acceptance ? Json(*acceptance) : Json(nullptr)}};
+        Json{{"tokens_per_round", tokens}, {"acceptance", to_json(acceptance)}};
   }
   return by_depth;
 }
@@ -72,23 +101,47 @@ bool is_noisy(const BenchResult& result, const Json& report) {
   double widest = result.passes.uncertainty / 2;  // of single passes: shorter, so twice as wide
   for (const ArmSummary& arm : result.arms) {
     const double half = (arm.speedup_interval.high - arm.speedup_interval.low) / 2;
-    if (arm.depth != 0) widest = std::max(widest, ratio(half, arm.speedup));
+    if (arm.depth != 0 && arm.pairs > 0) widest = std::max(widest, half / arm.speedup);
   }
   const double load = report["machine_load"][0].get<double>();
   return std::max(widest, result.plain_spread) > kWide || load > report["cpus"].get<double>() / 2;
 }
 
 void print_arm(const ArmSummary& arm) {
-  say("{:<6}{:<9}{:>8}{:>9.2f}{:>11.1f}{:>9.2f}x  [{:.2f}, {:.2f}] {:>11.1f}",
-      depth_name(arm.depth), arm.drafter, arm.tokens, tokens_per_round(arm), arm.tokens_per_second,
-      arm.speedup, arm.speedup_interval.low, arm.speedup_interval.high,
-      arm.predicted_tokens_per_second);
+  const bool paired = arm.pairs > 0;
+  say("{:<6}{:<9}{:>8}{:>9}{:>11}{:>10}  {:<14}{:>12}", depth_name(arm.depth), arm.drafter,
+      arm.tokens, shown(tokens_per_round(arm), 2), shown(rate(arm.tokens_per_second), 1),
+      paired ? fmt::format("{:.2f}x", arm.speedup) : "-",
+      paired ? fmt::format("[{:.2f}, {:.2f}]", arm.speedup_interval.low, arm.speedup_interval.high)
+             : "-",
+      shown(rate(arm.predicted_tokens_per_second), 1));
   constexpr size_t kShown = 6;
   const size_t n = std::min(arm.accepted_by_depth.size(), kShown);
-  for (size_t d = 0; d < n; ++d) {
-    say("{}{:.2f}", d == 0 ? "   " : " ", ratio(arm.accepted_by_depth[d], arm.rounds));
+  for (size_t depth = 1; depth <= n; ++depth) {
+    say("{}{}", depth == 1 ? "   " : " ", shown(joint_acceptance(arm, depth), 2));
   }
   say("\n");
+}
+
+// The gate G10: the cost model against the clock.
+void print_predictions(const std::vector<ArmSummary>& arms) {
+  for (const ArmSummary& arm : arms) {
+    const auto error = arm.prediction_error();
+    if (!error) continue;
+    say("G10: depth {}: predicted {:.1f}, measured {:.1f} tokens/s, off by {:.1f} %\n",
+        depth_name(arm.depth), arm.predicted_tokens_per_second, arm.tokens_per_second,
+        100 * *error);
+  }
+}
+
+// Of all arms the error that is largest in magnitude.
+std::optional<double> worst_prediction_error(const std::vector<ArmSummary>& arms) {
+  std::optional<double> worst;
+  for (const ArmSummary& arm : arms) {
+    const auto error = arm.prediction_error();
+    if (error && (!worst || std::abs(*error) > std::abs(*worst))) worst = error;
+  }
+  return worst;
 }
 
 }  // namespace
@@ -109,12 +162,12 @@ void add_bench_json(const BenchResult& result, Json& report) {
   report["verify_multiplier"] = std::move(multiplier);
   report["verify_position"] = result.passes.position;
   report["one_row_ms"] = result.passes.one_row_seconds * 1e3;
-  report["draft_cost"] = result.draft_cost;
+  report["draft_cost"] = result.draft_cost();
+  report["prediction_error"] = to_json(worst_prediction_error(result.arms));
   report["break_even"] = break_even_json(result);
-  const auto rate_json = [](double rate) { return rate > 0 ? Json(rate) : Json(nullptr); };
-  report["bandwidth"] = Json{{"reached", rate_json(result.reached_rate)},
-                             {"limit", rate_json(result.limit_rate)},
-                             {"limit_best", rate_json(result.limit_best_rate)}};
+  report["bandwidth"] = Json{{"reached", to_json(rate(result.reached_rate))},
+                             {"limit", to_json(rate(result.limit_rate))},
+                             {"limit_best", to_json(rate(result.limit_best_rate))}};
   report["noisy"] = is_noisy(result, report);
 }
 
@@ -136,7 +189,8 @@ void print_bench_table(const Json& report, const BenchResult& result) {
     say(" r({}) {:.2f}", rows, r.get<double>());
   }
   say("\ndraft cost {:.4f} of a pass; depth 4 pays from {:.2f} tokens/round on\n",
-      result.draft_cost, measure::break_even_tokens(result.passes, result.draft_cost, 4));
+      result.draft_cost(), measure::break_even_tokens(result.passes, result.draft_cost(), 4));
+  print_predictions(result.arms);
   if (result.limit_rate > 0) {
     say("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",
         result.reached_rate, result.limit_rate, 100 * result.reached_rate / result.limit_rate);

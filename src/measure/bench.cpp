@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include "measure/bandwidth.h"
+#include "measure/prediction.h"
 
 namespace paceline::measure {
 namespace {
@@ -63,29 +63,15 @@ void add_counts(std::vector<int64_t>& sums, const std::vector<int64_t>& counts) 
   for (size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
 }
 
-// Seconds that the arm's rounds should take: a round of n drafts costs r(n + 1) + n d plain rounds.
-// drafted_by_depth tells how many rounds had at least n drafts.
-double predicted_seconds(const ArmSummary& arm, const PassCosts& passes, double draft_cost,
-                         double plain_round_seconds) {
-  double plain_rounds = 0;
-  int64_t at_least = arm.rounds;
-  for (size_t n = 0; n < passes.multiplier.size() - 1; ++n) {
-    const int64_t more = n < arm.drafted_by_depth.size() ? arm.drafted_by_depth[n] : 0;
-    plain_rounds += static_cast<double>(at_least - more) *
-                    (passes.multiplier[n + 1] + static_cast<double>(n) * draft_cost);
-    at_least = more;
-  }
-  return plain_rounds * plain_round_seconds;
-}
-
 // Arm `index` over those visits that `take` picks.
 template <class Take>
 ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const BenchOptions& options,
-                     Take take) {
+                     const BenchResult& result, Take take) {
   ArmSummary arm;
   arm.depth = options.depths[index];
   std::vector<double> rates;
   std::vector<double> ratios;
+  std::vector<double> predicted;
   for (const Visit& visit : visits) {
     if (!take(visit)) continue;
     const Run& run = visit.runs[index];
@@ -104,6 +90,9 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
     if (rate > 0 && plain_rate > 0) {  // an answer of one token has no rounds
       rates.push_back(rate);
       ratios.push_back(rate / plain_rate);
+      predicted.push_back(
+          static_cast<double>(stats.round_tokens) /
+          predicted_seconds(stats, visit.runs[0].stats, result.passes, result.draft_seconds));
     }
   }
   arm.pairs = static_cast<int>(ratios.size());
@@ -111,46 +100,38 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
     arm.tokens_per_second = median(rates);
     arm.speedup = median(ratios);
     arm.speedup_interval = median_interval(ratios, options.seed);
+    arm.predicted_tokens_per_second = median(predicted);
   }
   return arm;
 }
 
 std::vector<ArmSummary> summarize_all(const std::vector<Visit>& visits,
                                       const std::vector<BenchPrompt>& prompts,
-                                      const BenchOptions& options, const std::string* category) {
+                                      const BenchOptions& options, const BenchResult& result,
+                                      const std::string* category) {
   std::vector<ArmSummary> arms;
   for (size_t i = 0; i < options.depths.size(); ++i) {
-    arms.push_back(summarize(visits, i, options, [&](const Visit& visit) {
+    arms.push_back(summarize(visits, i, options, result, [&](const Visit& visit) {
       return category == nullptr || prompts[visit.prompt].category == *category;
     }));
   }
   return arms;
 }
 
-// d from what the arms spent on drafting; of all arms together.
-double draft_cost(const std::vector<ArmSummary>& arms, double plain_round_seconds,
-                  const Engine& engine) {
+// Seconds of a draft asked for, over all arms; by the engine's own measure where nothing was
+// drafted.
+double draft_seconds(const std::vector<Visit>& visits, const Engine& engine,
+                     const PassCosts& passes) {
   double seconds = 0;
   int64_t drafts = 0;
-  for (const ArmSummary& arm : arms) {
-    if (arm.depth == 0) continue;
-    seconds += arm.draft_seconds;
-    drafts += std::accumulate(arm.drafted_by_depth.begin(), arm.drafted_by_depth.end(), int64_t{0});
-  }
-  if (drafts == 0 || plain_round_seconds <= 0) return engine.costs().draft;
-  return seconds / static_cast<double>(drafts) / plain_round_seconds;
-}
-
-void predict(std::vector<ArmSummary>& arms, const PassCosts& passes, double draft_cost) {
-  const ArmSummary& plain = arms[0];
-  if (plain.tokens_per_second <= 0) return;
-  const double plain_round = 1 / plain.tokens_per_second;  // a plain round gives one token
-  for (ArmSummary& arm : arms) {
-    const double seconds = predicted_seconds(arm, passes, draft_cost, plain_round);
-    if (seconds > 0) {
-      arm.predicted_tokens_per_second = static_cast<double>(arm.round_tokens) / seconds;
+  for (const Visit& visit : visits) {
+    for (size_t arm = 1; arm < visit.runs.size(); ++arm) {
+      seconds += visit.runs[arm].stats.draft_seconds;
+      drafts += visit.runs[arm].stats.proposed;
     }
   }
+  if (drafts == 0) return engine.costs().draft * passes.one_row_seconds;
+  return seconds / static_cast<double>(drafts);
 }
 
 // Bytes that the plain arm's rounds read: the weights once a round, and the cache up to there.
@@ -190,6 +171,11 @@ void compare_arms(const std::vector<Visit>& visits, const std::vector<BenchPromp
 }
 
 }  // namespace
+
+std::optional<double> ArmSummary::prediction_error() const {
+  if (depth == 0 || tokens_per_second <= 0) return std::nullopt;
+  return predicted_tokens_per_second / tokens_per_second - 1;
+}
 
 double break_even_tokens(const PassCosts& passes, double draft_cost, int depth) {
   return passes.multiplier[static_cast<size_t>(depth) + 1] + depth * draft_cost;
@@ -235,7 +221,7 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
   BenchResult result;
   auto stream = StreamLoop::make(engine.model().info().weight_bytes, engine.threads());
   progress("measuring passes", 0);
-  auto passes = measure_passes(engine, 256, options.pass_repeats, options.stop);
+  auto passes = measure_passes(engine, options.pass_repeats, options.stop);
   if (!passes) return passes.error();
   result.passes = *passes;
 
@@ -264,18 +250,15 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
   }
   if (visits.empty()) return Error{ErrorCode::Interrupted, "interrupted before the first pair"};
 
-  result.arms = summarize_all(visits, prompts, options, nullptr);
-  const ArmSummary& plain = result.arms[0];
-  const double plain_round = plain.tokens_per_second > 0 ? 1 / plain.tokens_per_second : 0;
-  result.draft_cost = draft_cost(result.arms, plain_round, engine);
-  predict(result.arms, result.passes, result.draft_cost);
+  result.draft_seconds = draft_seconds(visits, engine, result.passes);
+  result.arms = summarize_all(visits, prompts, options, result, nullptr);
   for (const Visit& done : visits) result.by_category[prompts[done.prompt].category];
   for (auto& [category, arms] : result.by_category) {
-    arms = summarize_all(visits, prompts, options, &category);
-    predict(arms, result.passes, result.draft_cost);
+    arms = summarize_all(visits, prompts, options, result, &category);
   }
   compare_arms(visits, prompts, result);
 
+  const ArmSummary& plain = result.arms[0];
   if (plain.rounds > 0) {
     const double round_bytes = plain_bytes(visits, engine) / static_cast<double>(plain.rounds);
     result.reached_rate = round_bytes * plain.tokens_per_second / 1e9;

@@ -51,7 +51,11 @@ struct ArmSummary {
   double speedup = 1;            // median over pairs of a run and the plain run beside it
   Interval speedup_interval;
   int pairs = 0;
-  double predicted_tokens_per_second = 0;  // from the pass costs and the rounds' widths
+  // Median over runs, each predicted as measure/prediction.h says; the plain arm's is its own.
+  double predicted_tokens_per_second = 0;
+  // The gate of the cost model: predicted over measured, less 1. None for plain decoding, which the
+  // prediction stands on, and where there was no round.
+  std::optional<double> prediction_error() const;
 };
 
 struct BenchResult {
@@ -62,7 +66,8 @@ struct BenchResult {
   std::vector<std::string> different;  // prompts whose arms differ
   std::vector<std::string> cyclic;     // prompts whose answer runs into a short cycle
   PassCosts passes;
-  double draft_cost = 0;       // d: seconds of a draft over those of a one-row pass
+  double draft_seconds = 0;  // of a draft asked for
+  double draft_cost() const { return draft_seconds / passes.one_row_seconds; }  // d
   double reached_rate = 0;     // GB/s of weights and cache in plain decoding
   double limit_rate = 0;       // GB/s of the bare loop: median,
   double limit_best_rate = 0;  // and best

@@ -19,10 +19,10 @@ struct PassCosts {
   double uncertainty = 0;
 };
 
-// Blocks of 1 .. kMostRows rows behind `position` committed ones (fewer when the context is
-// smaller), logits of all rows, nothing committed; widths take turns, repeats times each. Inside
-// the timing: the pass. stop: looked at between passes; then what is there is returned.
-Result<PassCosts> measure_passes(const Engine& engine, int position, int repeats,
+// Blocks of 1 .. kMostRows rows behind 256 committed ones (fewer when the context is smaller), each
+// `repeats` times, as engine/costs.h says. stop: looked at between passes; then what is there is
+// returned, or Interrupted.
+Result<PassCosts> measure_passes(const Engine& engine, int repeats,
                                  const std::function<bool()>& stop);
 
 }  // namespace paceline::measure

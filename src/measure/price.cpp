@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "measure/passes.h"
+#include "engine/passes.h"
 
 namespace paceline::measure {
 
@@ -10,7 +10,8 @@ Result<Price> measure_price(const Engine& engine, int position, int pairs,
                             const std::function<void(double share)>& progress,
                             const std::function<bool()>& stop) {
   constexpr int kRows = Price::kMostRows;
-  auto passes = Passes::make(engine, position, kRows);
+  auto passes =
+      Passes::make(engine.model(), engine.context(), engine.cache_type(), position, kRows);
   if (!passes) return passes.error();
   Price price;
   price.position = passes->position();

@@ -1,0 +1,57 @@
+#include "measure/prediction.h"
+
+#include <gtest/gtest.h>
+
+#include "measure/bench.h"
+
+namespace paceline::measure {
+namespace {
+
+PassCosts costs_with_slope(double slope) {
+  PassCosts passes;
+  for (int m = 1; m <= PassCosts::kMostRows; ++m) passes.multiplier[m] = 1 + slope * (m - 1);
+  return passes;
+}
+
+// 100 rounds of 10 ms passes, of 0.5 ms for all else.
+GenerationStats plain_run() {
+  GenerationStats plain;
+  plain.rounds = 100;
+  plain.round_tokens = 100;
+  plain.verify_seconds = 1.0;
+  plain.other_seconds = 0.04;
+  plain.draft_seconds = 0.01;
+  return plain;
+}
+
+TEST(Prediction, OfAPlainRunIsItsOwnTime) {
+  const GenerationStats plain = plain_run();
+  EXPECT_DOUBLE_EQ(predicted_seconds(plain, plain, costs_with_slope(0.3), 0.001), 1.05);
+}
+
+TEST(Prediction, AddsUpPassesByWidthDraftsAndTokens) {
+  GenerationStats run;
+  run.rounds = 20;
+  run.round_tokens = 50;
+  run.proposed = 60;
+  run.drafted_by_depth = {15, 15, 5, 0};  // 5 rounds without drafts, 10 with two, 5 with three
+  // Times of the run itself must not count.
+  run.verify_seconds = run.draft_seconds = run.other_seconds = 1e9;
+  const double passes = 5 * 1.0 + 10 * 1.6 + 5 * 1.9;
+  EXPECT_DOUBLE_EQ(predicted_seconds(run, plain_run(), costs_with_slope(0.3), 0.001),
+                   passes * 0.01 + 60 * 0.001 + 50 * 0.0005);
+}
+
+TEST(Prediction, ErrorIsAShareOfTheMeasured) {
+  ArmSummary arm;
+  arm.depth = 4;
+  arm.predicted_tokens_per_second = 95;
+  EXPECT_FALSE(arm.prediction_error().has_value()) << "nothing was measured";
+  arm.tokens_per_second = 100;
+  EXPECT_NEAR(*arm.prediction_error(), -0.05, 1e-12);
+  arm.depth = 0;
+  EXPECT_FALSE(arm.prediction_error().has_value()) << "the prediction stands on it";
+}
+
+}  // namespace
+}  // namespace paceline::measure
