@@ -57,7 +57,7 @@ TEST(Amx, ARowAloneIsTheRowInABlock) {
 TEST(Amx, WideKernelsDoNotKeepTheRowRule) {
   Random random(22);
   const Weights w = make_weights(WeightType::BF16, 64, 256, random);
-  const auto x = random.normals(4 * 256);
+  const auto x = random.normals(2 * 256);
   ThreadPool pool(1);
   for (const KernelTable* table : tile_tables())
     EXPECT_FALSE(same_bits(rows_through(*table, pool, w, x, /*wide=*/true),
