@@ -14,8 +14,8 @@ namespace {
 // A slice reaches down to the largest logit of so many groups, in sixteenths of them: each of these
 // groups gives one id at least. Further down the maxima say little, and a slice reaches so much
 // deeper than the one before.
-constexpr int kSixteenths[] = {1, 4, 9, 14};
-constexpr float kDeeper = 1.2f;
+constexpr int kSixteenths[] = {1, 4, 14};
+constexpr float kDeeper = 1.35f;
 constexpr float kDeepest = -100.0f;  // e^x is 0 from -87.3 on
 constexpr double kNoMinP = 1e-300;   // below it the share of nothing that float32 tells from 0
 constexpr float kLowest = std::numeric_limits<float>::lowest();
