@@ -1,7 +1,7 @@
 // The text of a run is the same whatever the depth, the drafter, the threads, the instruction set
 // and the sequences beside it: a pairwise cover of all of these over a real model.
 //
-//   equality_cover [MODEL] [--quick]
+//   equality_cover [MODEL] [--quick] [--tokens N]
 //
 // Every pair of values of two factors occurs in some row. Each row's sequences are held against the
 // plain run of the same prompt, alone, on the best instruction set. The whole takes half an hour on
@@ -87,8 +87,8 @@ std::vector<Row> pairwise(const Row& sizes) {
 
 class Cover {
  public:
-  Cover(std::string model, const std::string& prompts, bool quick)
-      : model_(std::move(model)), quick_(quick) {
+  Cover(std::string model, const std::string& prompts, bool quick, int tokens)
+      : model_(std::move(model)), quick_(quick), tokens_a_sequence_(tokens) {
     for (const KernelTable* table : kernel_tables()) tables_.emplace_back(table->variant);
     if (quick) tables_ = {tables_.back()};
     best_ = tables_.back();
@@ -137,8 +137,10 @@ class Cover {
   }
 
   bool is_slow(const Row& row) const { return tables_[row[kTable]] == "scalar"; }
-  int n_tokens(const Row& row) const { return is_slow(row) ? 32 : most_tokens(); }
-  int most_tokens() const { return quick_ ? 24 : 640; }
+  int n_tokens(const Row& row) const {
+    return is_slow(row) ? std::min(32, most_tokens()) : most_tokens();
+  }
+  int most_tokens() const { return tokens_a_sequence_; }
   bool is_long(const Row& row) const { return row[kLength] == 1 && !is_slow(row); }
 
   // The chat prompt, behind other text until the context is full where it is to be long.
@@ -250,6 +252,7 @@ class Cover {
 
   std::string model_;
   bool quick_;
+  int tokens_a_sequence_;
   std::vector<std::string> tables_;
   std::string best_;
   std::vector<std::string> texts_;
@@ -264,18 +267,24 @@ class Cover {
 
 int main(int argc, char** argv) {
   bool quick = false;
+  int tokens = 0;
   const char* model = std::getenv("PACELINE_SMOLLM2");
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--quick") == 0)
       quick = true;
+    else if (std::strcmp(argv[i], "--tokens") == 0 && i + 1 < argc)
+      tokens = std::atoi(argv[++i]);
     else
       model = argv[i];
   }
-  if (model == nullptr) {
-    std::fprintf(stderr,
-                 "usage: equality_cover [MODEL] [--quick]; without MODEL the file that "
-                 "PACELINE_SMOLLM2 names (script/fetch smollm2 prints it)\n");
+  if (tokens == 0) tokens = quick ? 24 : 640;
+  if (model == nullptr || tokens < 1 || tokens > 3000) {
+    std::fprintf(
+        stderr,
+        "usage: equality_cover [MODEL] [--quick] [--tokens 1 to 3000]; without MODEL the file that "
+        "PACELINE_SMOLLM2 names (script/fetch smollm2 prints it)\n");
     return 2;
   }
-  return paceline::Cover(model, PACELINE_SOURCE_DIR "/tools/prompts/parity.jsonl", quick).run();
+  return paceline::Cover(model, PACELINE_SOURCE_DIR "/tools/prompts/parity.jsonl", quick, tokens)
+      .run();
 }
