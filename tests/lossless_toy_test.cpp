@@ -169,6 +169,27 @@ TEST(Lookup, DraftsWellWhereTextRepeatsAndIsSilentOnNewText) {
 }
 
 // Case 66, with costs at which a row is cheap, so that only the drafts' failure counts.
+// Of equal logits the highest id: the other way round than everywhere else.
+TokenId highest_of_equals(std::span<const float> row) {
+  int best = 0;
+  for (size_t i = 1; i < row.size(); ++i)
+    if (row[i] >= row[best]) best = static_cast<int>(i);
+  return best;
+}
+
+// The negative control of ties: a verify that breaks them its own way writes another text.
+TEST(Lossless, ASwappedTieRuleIsCaught) {
+  const ToyModel model({.levels = 6});  // many equal logits
+  const ToyRunOptions options{.budget = 40};
+  const Tokens plain = toy_plain(model, options);
+  PlaceDrafter drafter(plain, 0);
+  EXPECT_EQ(toy_run(model, drafter, options).tokens, plain);
+  GreedyRule swapped(highest_of_equals);
+  ToyRunOptions faulty = options;
+  faulty.rule = &swapped;
+  EXPECT_NE(toy_run(model, drafter, faulty).tokens, plain);
+}
+
 TEST(Policy, PushesFewRowsWhereNothingStandsAndKeepsAGoodDrafter) {
   CostModel costs;
   for (int m = 1; m <= CostModel::kMaxRows; ++m) costs.verify[m] = 1 + 0.04 * (m - 1);
