@@ -25,12 +25,14 @@ int64_t round_tokens(const std::vector<Generation>& generations) {
 Result<Run> run_batch(const Engine& engine, const std::vector<Request>& requests, int n,
                       const std::function<bool()>& stop) {
   std::vector<Generation> generations;
+  generations.reserve(n);
   for (int i = 0; i < n; ++i) {
     auto generation = engine.start(requests[static_cast<size_t>(i) % requests.size()]);
     if (!generation) return generation.error();
     generations.push_back(std::move(*generation));
   }
   std::vector<Generation*> all;
+  all.reserve(generations.size());
   for (Generation& generation : generations) all.push_back(&generation);
   // All prompts are read before the clock starts; those that are done with theirs wait.
   for (std::vector<Generation*> reading = all; !reading.empty();) {
