@@ -99,8 +99,8 @@ class Cover {
   }
 
   int run() {
-    std::vector<Row> rows = pairwise(
-        {static_cast<int>(texts_.size()), 9, 3, static_cast<int>(tables_.size()), 2, 4, 2, 2, 2});
+    std::vector<Row> rows = pairwise({static_cast<int>(texts_.size()), 9, quick_ ? 2 : 3,
+                                      static_cast<int>(tables_.size()), 2, 4, 2, 2, 2});
     // Rows of one engine stand together; references come first, on an engine of their own.
     std::stable_sort(rows.begin(), rows.end(),
                      [](const Row& a, const Row& b) { return engine_of(a) < engine_of(b); });

@@ -172,14 +172,17 @@ std::vector<std::vector<TokenId>> parity_prompts(const Engine& engine) {
 std::vector<std::vector<TokenId>> generate_together(const Engine& engine,
                                                     const std::vector<Request>& requests) {
   std::vector<Generation> generations;
+  generations.reserve(requests.size());
   for (const Request& request : requests) generations.push_back(*engine.start(request));
   std::vector<Generation*> running;
+  running.reserve(generations.size());
   for (Generation& generation : generations) running.push_back(&generation);
   while (!running.empty()) {
     Generation::step_together(running);
     std::erase_if(running, [](const Generation* generation) { return generation->done(); });
   }
   std::vector<std::vector<TokenId>> all;
+  all.reserve(generations.size());
   for (const Generation& generation : generations) {
     EXPECT_FALSE(generation.error());
     std::vector<TokenId>& ids = all.emplace_back();

@@ -49,8 +49,8 @@ RowOperation silu_mul_of(int n) {
     silu_mul(gate, Mat<const float>(up.data(), x.rows, n), kernels);
   };
   op.reference = [=](std::span<const float> x, int) {
-    std::vector<float> y;
-    for (int i = 0; i < n; ++i) y.push_back(reference::silu_mul(x[i], x[n + i]));
+    std::vector<float> y(n);
+    for (int i = 0; i < n; ++i) y[i] = reference::silu_mul(x[i], x[n + i]);
     return bytes_of(std::span<const float>(y));
   };
   return op;

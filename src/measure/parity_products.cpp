@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "kernels/cases.h"
@@ -155,7 +156,7 @@ void ProductCheck::compare_with_reference(Arm& arm) {
       float wanted = reference::product(w().type, x, weights_.rows[i].data(), arm.table->numerics);
       if (extras_.bias != nullptr) wanted = extras_.before + (wanted + extras_.bias[output]);
       const float* got = &alone(arm).row(row)[output];
-      arm.agrees = arm.agrees && std::memcmp(got, &wanted, sizeof(wanted)) == 0;
+      arm.agrees = arm.agrees && std::bit_cast<uint32_t>(*got) == std::bit_cast<uint32_t>(wanted);
       run_.tally.compare(place_, "reference", row, std::span<const float>(got, 1),
                          std::span<const float>(&wanted, 1), output);
     }

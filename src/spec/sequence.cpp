@@ -53,7 +53,7 @@ Result<Progress> run_prefill(Sequence& seq, const Model& trunk, Workspace& works
   for (;;) {
     const LogitRows rows = open_chunk(seq, prompt);
     const TrunkOut out = trunk.forward(seq.block, *seq.state, rows, workspace);
-    const auto progress = close_chunk(seq, prompt, out, drafter, rule, sink);
+    auto progress = close_chunk(seq, prompt, out, drafter, rule, sink);
     if (!progress || *progress != Progress::Prompt) return progress;
   }
 }
