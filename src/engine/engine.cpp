@@ -158,10 +158,11 @@ std::string Engine::gate_key() const {
   if (state_->path.empty()) return "";
   const ModelInfo& info = state_->model->info();
   const auto binary = open_weight_file("/proc/self/exe", "this program");
-  return fmt::format("model {} weights {} cache {} binary {} isa {} threads {} kernels {}",
-                     model_sha256(), static_cast<int>(state_->weights),
-                     static_cast<int>(state_->cache), binary ? cached_sha256(*binary) : commit(),
-                     info.isa, state_->threads, state_->wide ? "wide" : "exact");
+  return fmt::format(
+      "model {} weights {} cache {} binary {} isa {} numerics {} threads {} kernels {}",
+      model_sha256(), static_cast<int>(state_->weights), static_cast<int>(state_->cache),
+      binary ? cached_sha256(*binary) : commit(), info.isa, info.numerics, state_->threads,
+      state_->wide ? "wide" : "exact");
 }
 
 std::vector<TokenId> Engine::State::probe_ids() const {
