@@ -60,7 +60,7 @@ void register_all() {
   for (const KernelTable* table : timed_tables()) {
     for (const MatmulCase& shape : kRealProducts) {
       for (const WeightType type : kWeightTypes) {
-        for (const int rows : {1, 2, 3, 4, 5, 8, 16}) {
+        for (const int rows : {1, 2, 3, 4, 5, 6, 8, 16}) {
           const std::string name = std::string(table->variant) + "/" + to_string(table->numerics) +
                                    "/" + to_string(type) + "/" + shape.name +
                                    "/rows:" + std::to_string(rows);

@@ -123,21 +123,24 @@ void Activations::fill(MatmulArgs& args) const {
 }
 
 void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels) {
-  int64_t tiles = 0;
+  // Threads share bands of float weights, tiles of others.
+  const int unit = x.form() == RowForm::Int8 ? 1 : kBandTiles;
+  const auto units = [&](const PackedMatrix& w) { return (w.tiles() + unit - 1) / unit; };
+  int64_t all_units = 0;
   for (const Product& p : products) {
     check(p.w.n_in == x.n_in(), "a product's weights are as wide as its inputs");
     check(row_form(p.w.type, product_numerics(kernels)) == x.form(),
           "activations are prepared for their weights");
     check(p.y.rows == x.rows() && p.y.cols >= p.w.n_out, "a product's outputs have room");
-    tiles += p.w.tiles();
+    all_units += units(p.w);
   }
   const auto& run = kernels.wide ? kernels.table->matmul_wide : kernels.table->matmul;
-  kernels.pool->split(tiles, 1, [&](int64_t begin, int64_t end) {
-    int64_t before = 0;  // tiles of the products passed so far
+  kernels.pool->split(all_units, 1, [&](int64_t begin, int64_t end) {
+    int64_t before = 0;  // units of the products passed so far
     for (const Product& p : products) {
-      const int64_t first = std::max<int64_t>(begin - before, 0);
-      const int64_t last = std::min<int64_t>(end - before, p.w.tiles());
-      before += p.w.tiles();
+      const int64_t first = std::max<int64_t>(begin - before, 0) * unit;
+      const int64_t last = std::min<int64_t>((end - before) * unit, p.w.tiles());
+      before += units(p.w);
       if (first >= last) continue;
       run[static_cast<int>(p.w.type)](product_args(x, p), static_cast<int>(first),
                                       static_cast<int>(last));

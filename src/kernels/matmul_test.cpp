@@ -93,7 +93,7 @@ TEST(Kernels, ExtremeWeightsDoNotSaturate) {
         if (at % block >= scales) w.rows[at] = static_cast<std::byte>(byte);
       std::array<const std::byte*, 16> rows;
       for (int o = 0; o < 16; ++o) rows[o] = w.rows.data() + o * row_bytes(type, kIn);
-      pack_tile(type, kIn, rows, w.memory.data());
+      pack_tile(w.packed, 0, rows, w.memory.data());
       const std::vector<float> x(kIn, 5.0f * sign);
       auto prepared = *Activations::make(1, kIn);
       ThreadPool pool(1);
@@ -161,7 +161,7 @@ TEST(Kernels, FusedMultiplyAddRoundsOnce) {
   EXPECT_EQ(reference::product(WeightType::F32, x, row), right);
   std::array<const std::byte*, kTileOutputs> rows = {row};
   std::vector<std::byte> tile(tile_bytes(WeightType::F32, 2));
-  pack_tile(WeightType::F32, 2, rows, tile.data());
+  pack_tile({WeightType::F32, 1, 2}, 0, rows, tile.data());
   auto prepared = *Activations::make(1, 2);
   ThreadPool pool(1);
   for (const KernelTable* table : all_tables()) {

@@ -1,5 +1,6 @@
 #include "kernels/packed.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -32,6 +33,19 @@ BlockShape block_shape(WeightType type) {
 
 size_t element_bytes(WeightType type) { return type == WeightType::F32 ? 4 : 2; }
 
+// Where a tile of float weights begins, and how far its lines are apart.
+struct TileLines {
+  size_t offset;
+  size_t step;
+};
+
+TileLines lines_of(const PackedMatrix& m, int tile) {
+  const int first = tile / kBandTiles * kBandTiles;
+  const size_t line = kTileOutputs * (m.type == WeightType::F16 ? 2 : 4);
+  return {first * tile_bytes(m.type, m.n_in) + (tile - first) * line,
+          std::min(kBandTiles, m.tiles() - first) * line};
+}
+
 void pack_blocks(WeightType type, int n_in, std::span<const std::byte* const, kTileOutputs> rows,
                  std::byte* tile) {
   const auto [scales, weights] = block_shape(type);
@@ -47,6 +61,23 @@ void pack_blocks(WeightType type, int n_in, std::span<const std::byte* const, kT
       for (size_t at = 0; at < weights; at += 4, out += 4 * kTileOutputs)
         std::memcpy(out, block + 2 * scales + at, 4);
     }
+  }
+}
+
+// lines: of the tile; o: the output within it.
+void unpack_floats(const PackedMatrix& m, const std::byte* lines, size_t step, int o,
+                   std::span<float> out) {
+  const auto element = [&](size_t at, auto x) {
+    std::memcpy(&x, lines + at, sizeof(x));
+    return x;
+  };
+  for (size_t k = 0; k < out.size(); ++k) {
+    if (m.type == WeightType::F32)
+      out[k] = element(k * step + o * 4, float{});
+    else if (m.type == WeightType::F16)
+      out[k] = to_f32(element(k * step + o * 2, f16{}));
+    else
+      out[k] = to_f32(element(k / 2 * step + o * 4 + k % 2 * 2, bf16{}));
   }
 }
 
@@ -70,38 +101,38 @@ size_t tile_bytes(WeightType type, int n_in) {
   return kTileOutputs * row_bytes(type, padded);
 }
 
-void pack_tile(WeightType type, int n_in, std::span<const std::byte* const, kTileOutputs> rows,
-               std::byte* tile) {
-  std::memset(tile, 0, tile_bytes(type, n_in));
-  if (is_quantized(type)) {
-    pack_blocks(type, n_in, rows, tile);
+void pack_tile(const PackedMatrix& m, int tile,
+               std::span<const std::byte* const, kTileOutputs> rows, std::byte* data) {
+  if (is_quantized(m.type)) {
+    pack_blocks(m.type, m.n_in, rows, data + tile * tile_bytes(m.type, m.n_in));
     return;
   }
-  const size_t element = element_bytes(type);
-  const int per_word = type == WeightType::BF16 ? 2 : 1;  // inputs of an output side by side
+  const size_t element = element_bytes(m.type);
+  const int per_word = m.type == WeightType::BF16 ? 2 : 1;  // inputs of an output side by side
+  const auto [offset, step] = lines_of(m, tile);
   for (int o = 0; o < kTileOutputs; ++o) {
     if (rows[o] == nullptr) continue;
-    for (int k = 0; k < n_in; ++k) {
-      const int64_t at =
-          (static_cast<int64_t>(k / per_word) * kTileOutputs + o) * per_word + k % per_word;
-      std::memcpy(tile + at * element, rows[o] + k * element, element);
-    }
+    std::byte* to = data + offset + o * per_word * element;
+    for (int k = 0; k < m.n_in; ++k)
+      std::memcpy(to + k / per_word * step + k % per_word * element, rows[o] + k * element,
+                  element);
   }
 }
 
 void unpack_row(const PackedMatrix& matrix, int row, std::span<float> out) {
   check(row >= 0 && row < matrix.n_out, "an embedding row lies inside the table");
   check(out.size() == static_cast<size_t>(matrix.n_in), "an embedding is as wide as its table");
-  const std::byte* tile = matrix.data + row / kTileOutputs * tile_bytes(matrix.type, matrix.n_in);
   const int o = row % kTileOutputs;
+  if (!is_quantized(matrix.type)) {
+    const auto [offset, step] = lines_of(matrix, row / kTileOutputs);
+    unpack_floats(matrix, matrix.data + offset, step, o, out);
+    return;
+  }
+  const std::byte* tile = matrix.data + row / kTileOutputs * tile_bytes(matrix.type, matrix.n_in);
   const auto half = [](const std::byte* p) {
     f16 x;
     std::memcpy(&x.bits, p, 2);
     return to_f32(x);
-  };
-  const auto element = [](const std::byte* p, auto x) {
-    std::memcpy(&x, p, sizeof(x));
-    return x;
   };
   const auto block_of = [&](int k) {
     return tile + k / kQuantBlock * tile_bytes(matrix.type, kQuantBlock);
@@ -113,19 +144,7 @@ void unpack_row(const PackedMatrix& matrix, int row, std::span<float> out) {
     return static_cast<float>(k % kQuantBlock < kNibbleBytes ? byte & 15 : byte >> 4);
   };
   for (int k = 0; k < matrix.n_in; ++k) {
-    const int64_t at = static_cast<int64_t>(k) * kTileOutputs + o;
     switch (matrix.type) {
-      case WeightType::F32:
-        out[k] = element(tile + at * 4, float{});
-        break;
-      case WeightType::BF16: {
-        const int64_t pair = (static_cast<int64_t>(k / 2) * kTileOutputs + o) * 2 + k % 2;
-        out[k] = to_f32(element(tile + pair * 2, bf16{}));
-        break;
-      }
-      case WeightType::F16:
-        out[k] = half(tile + at * 2);
-        break;
       case WeightType::Q8_0: {
         const std::byte* block = block_of(k);
         const int j = k % kQuantBlock;
@@ -144,6 +163,8 @@ void unpack_row(const PackedMatrix& matrix, int row, std::span<float> out) {
         out[k] = product + half(block + 32 + 2 * o);
         break;
       }
+      default:
+        break;
     }
   }
 }

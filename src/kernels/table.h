@@ -18,6 +18,7 @@ enum class WeightType { F32, BF16, F16, Q8_0, Q4_0, Q4_1 };
 inline constexpr int kTileOutputs = 16;  // outputs side by side in a packed tile
 inline constexpr int kQuantBlock = 32;   // inputs that share a scale
 inline constexpr int kRowGroup = 16;     // activation rows that are interleaved with each other
+inline constexpr int kBandTiles = 4;     // tiles of float weights that stand line by line
 inline constexpr int kSplitChunk = 32;   // inputs that a bf16 tile takes at once
 inline constexpr int kSpan = 64;         // positions whose attention is summed together
 inline constexpr int kKeyTile = 16;      // positions side by side in the key cache
@@ -44,8 +45,8 @@ struct MatmulArgs {
   int rows = 0;
   int n_in = 0;  // a whole number of blocks for quantised types
 
-  const std::byte* w = nullptr;  // tile 0, see kernels/packed.h
-  size_t tile_bytes = 0;         // from one tile to the next
+  const std::byte* w = nullptr;  // the packed matrix, see kernels/packed.h
+  size_t tile_bytes = 0;
   int n_out = 0;
 
   float* y = nullptr;  // row r at y + r * y_stride

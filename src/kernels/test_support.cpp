@@ -125,7 +125,7 @@ void pack_weights(WeightType type, int n_out, int n_in, Weights& w) {
     for (int o = 0; o < kTileOutputs; ++o)
       if (tile * kTileOutputs + o < n_out)
         rows[o] = w.rows.data() + (tile * kTileOutputs + o) * row_bytes(type, n_in);
-    pack_tile(type, n_in, rows, w.memory.data() + tile * tile_bytes(type, n_in));
+    pack_tile(w.packed, tile, rows, w.memory.data());
   }
   w.packed.data = w.memory.data();
 }

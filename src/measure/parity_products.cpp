@@ -35,8 +35,6 @@ Plan plan_of(ParityDepth depth) {
   return {1e30, 16, all};
 }
 
-constexpr int kSlowTiles = 3;  // that a slow table computes of a matrix: first, middle, last
-
 // Rows of one block and width that a table computes, all threads together.
 double row_passes(const ParityRun& run) {
   double rows = kParityRows;  // each alone
@@ -54,21 +52,17 @@ int outputs_within(double macs, const ProductShape& shape, double passes) {
   return std::min(whole + tail, shape.n_out);
 }
 
-// Neighbouring outputs that are computed as one matrix.
+// Neighbouring outputs that are computed as one matrix: whole bands of tiles.
 struct Slice {
   int first;
   int n;
 };
 
 std::vector<Slice> slices_of(const KernelTable& table, int n_out) {
-  const int tiles = (n_out + kTileOutputs - 1) / kTileOutputs;
-  if (!is_slow(table) || tiles <= kSlowTiles) return {{0, n_out}};
-  std::vector<Slice> slices;
-  for (const int tile : {0, tiles / 2, tiles - 1}) {
-    const int first = tile * kTileOutputs;
-    slices.push_back({first, std::min(kTileOutputs, n_out - first)});
-  }
-  return slices;
+  constexpr int kBand = kBandTiles * kTileOutputs;
+  const int last = (n_out - 1) / kBand * kBand;
+  if (!is_slow(table) || last <= kBand) return {{0, n_out}};
+  return {{0, kBand}, {last, n_out - last}};
 }
 
 // What is added to the product: nothing, or a bias and what was there.

@@ -110,7 +110,7 @@ Result<ParityWeights> draw_weights(WeightType type, int n_out, int n_in, int sam
         const auto kept = std::lower_bound(w.sampled.begin(), w.sampled.end(), output);
         if (kept != w.sampled.end() && *kept == output) w.rows[kept - w.sampled.begin()] = rows[o];
       }
-      pack_tile(type, n_in, pointers, w.memory.data() + tile * tile_bytes(type, n_in));
+      pack_tile(w.packed, static_cast<int>(tile), pointers, w.memory.data());
     }
   });
   return w;

@@ -104,7 +104,6 @@ void WeightLoader::vector(std::string_view name, int n, std::vector<float>* to, 
 void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) const {
   PackedMatrix& m = *job.to;
   std::byte* packed = memory + job.offset;
-  const size_t tile_size = tile_bytes(m.type, m.n_in);
   const bool as_stored = is_stored_as(job.tensor->type, m.type);
   const size_t stored_row = as_stored ? row_bytes(m.type, m.n_in) : 0;
   pool.split(m.tiles(), 1, [&](int64_t begin, int64_t end) {
@@ -133,7 +132,7 @@ void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) con
         }
         rows[o] = to;
       }
-      pack_tile(m.type, m.n_in, rows, packed + tile * tile_size);
+      pack_tile(m, static_cast<int>(tile), rows, packed);
     }
   });
   m.data = packed;

@@ -12,12 +12,12 @@ namespace paceline::PACELINE_ISA {
 namespace {
 
 #if defined(PACELINE_LANES_AVX512)
-inline constexpr int kFloatRows = 8;
+inline constexpr int kFloatRows = 6;
 inline constexpr int kQuantRows = 8;
 inline constexpr int kNibbleUnroll = 1;
-constexpr int float_tiles(int rows) { return rows == 1 ? 8 : rows == 2 ? 4 : 2; }
+constexpr int float_tiles(int) { return 4; }
 #elif defined(PACELINE_LANES_AVX2)
-inline constexpr int kFloatRows = 6;
+inline constexpr int kFloatRows = 5;  // a sixth row of bf16 no longer fits the registers
 inline constexpr int kQuantRows = 6;
 inline constexpr int kNibbleUnroll = 3;  // a block's sums as one piece of code: a tenth faster
 constexpr int float_tiles(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
@@ -28,8 +28,8 @@ inline constexpr int kNibbleUnroll = 1;
 constexpr int float_tiles(int) { return 1; }
 #endif
 
-// How far ahead of its use a line of block-quantised weights is asked for. One tile is one stream,
-// and at one row the processor's own prefetcher does not run far enough ahead of it.
+// How far ahead of its use a line of weights is asked for. The processor's own prefetcher does not
+// run far enough ahead of a tile, and begins anew with every tile.
 inline constexpr int kPrefetchBytes = 2048;
 
 // Calls f with R as a compile-time constant.
@@ -80,71 +80,108 @@ LANES_INLINE void store_outputs(const MatmulArgs& a, int row, int tile, F acc) {
 
 // --- float weights ------------------------------------------------------------------------------
 
+// A line of a tile: the 16 weights of an input, of two for bf16.
 struct WeightsF32 {
-  static constexpr int kStep = 1;  // inputs a load yields
-  LANES_INLINE static void load_step(const std::byte* tile, int k, F out[1]) {
-    out[0] = load(reinterpret_cast<const float*>(tile) + static_cast<int64_t>(k) * 16);
+  static constexpr int kInputs = 1;
+  static constexpr int kLineBytes = 64;
+  LANES_INLINE static void load_line(const std::byte* line, F out[1]) {
+    out[0] = load(reinterpret_cast<const float*>(line));
   }
-  LANES_INLINE static F load_last(const std::byte*, int) { return zero(); }  // no odd tail
 };
 struct WeightsF16 {
-  static constexpr int kStep = 1;
-  LANES_INLINE static void load_step(const std::byte* tile, int k, F out[1]) {
-    out[0] = load_f16(reinterpret_cast<const uint16_t*>(tile) + static_cast<int64_t>(k) * 16);
+  static constexpr int kInputs = 1;
+  static constexpr int kLineBytes = 32;
+  LANES_INLINE static void load_line(const std::byte* line, F out[1]) {
+    out[0] = load_f16(reinterpret_cast<const uint16_t*>(line));
   }
-  LANES_INLINE static F load_last(const std::byte*, int) { return zero(); }
 };
 // Two inputs of one output share a 32-bit word: one shift or mask widens each.
 struct WeightsBF16 {
-  static constexpr int kStep = 2;
-  LANES_INLINE static void load_step(const std::byte* tile, int k, F out[2]) {
-    const I pair = iload(reinterpret_cast<const int32_t*>(tile) + static_cast<int64_t>(k) * 8);
+  static constexpr int kInputs = 2;
+  static constexpr int kLineBytes = 64;
+  LANES_INLINE static void load_line(const std::byte* line, F out[2]) {
+    const I pair = iload(reinterpret_cast<const int32_t*>(line));
     out[0] = as_float(shift_left<16>(pair));
     out[1] = as_float(pair & iset1(static_cast<int32_t>(0xffff0000u)));
   }
-  LANES_INLINE static F load_last(const std::byte* tile, int k) {
-    return as_float(shift_left<16>(
-        iload(reinterpret_cast<const int32_t*>(tile) + static_cast<int64_t>(k) * 8)));
-  }
 };
 
-// x: input k of row r at x[k * x_rows + r].
-template <class W, int R, int T>
+// Tiles from `tile` on, up to the end of its band.
+struct TileLines {
+  const std::byte* first;  // line of `tile`; that of the tile beside it follows
+  size_t step;             // bytes to the next lines
+};
+LANES_INLINE TileLines lines_of(const MatmulArgs& a, int tile, size_t line_bytes) {
+  const int band = tile / kBandTiles * kBandTiles;
+  const int left = (a.n_out + kTileOutputs - 1) / kTileOutputs - band;
+  const int width = left < kBandTiles ? left : kBandTiles;
+  return {a.w + static_cast<size_t>(band) * a.tile_bytes + (tile - band) * line_bytes,
+          width * line_bytes};
+}
+
+inline constexpr int kFloatChunk = 8;  // tiles finished for all rows before the next are begun
+static_assert(kFloatChunk % kBandTiles == 0);
+
+// N tiles of one band, T of them in registers at a time. x: input k of row r at x[k * x_rows + r].
+template <class W, int R, int T, int N>
 [[gnu::noinline]] void float_tiles_product(const MatmulArgs& a, const float* x, int x_rows, int row,
                                            int tile) {
-  F acc[T][R];
-  const std::byte* w[T];
-  for (int t = 0; t < T; ++t) {
-    w[t] = a.w + static_cast<size_t>(tile + t) * a.tile_bytes;
-    for (int r = 0; r < R; ++r) acc[t][r] = zero();
-  }
-  int k = 0;
-  for (; k + W::kStep <= a.n_in; k += W::kStep) {
-    F weights[T][W::kStep];
-    for (int t = 0; t < T; ++t) W::load_step(w[t], k, weights[t]);
-    for (int s = 0; s < W::kStep; ++s) {
-      for (int r = 0; r < R; ++r) {
-        const F in = set1(x[static_cast<int64_t>(k + s) * x_rows + r]);
-        for (int t = 0; t < T; ++t) acc[t][r] = fma(in, weights[t][s], acc[t][r]);
+  // Sets of T tiles take turns before what they share a stream with has left the nearest cache.
+  constexpr int kSets = N / T;
+  const int turn = kSets == 1 ? a.n_in : 32 * W::kInputs;
+  // The first rows that meet a band stream it from memory; those behind them, which find it in the
+  // cache, ask for the next chunk.
+  const auto [first, step] = lines_of(a, tile, W::kLineBytes);
+  const size_t ahead = row > 0      ? kFloatChunk * a.tile_bytes
+                       : kSets == 1 ? kPrefetchBytes
+                                    : turn / W::kInputs * step;
+  F acc[kSets][T][R];
+  for (int set = 0; set < kSets; ++set)
+    for (int t = 0; t < T; ++t)
+      for (int r = 0; r < R; ++r) acc[set][t][r] = zero();
+
+  const std::byte* lines = first;
+  for (int begin = 0; begin < a.n_in; begin += turn, lines += turn / W::kInputs * step) {
+    const int end = begin + turn < a.n_in ? begin + turn : a.n_in;
+    for (int set = 0; set < kSets; ++set) {
+      const std::byte* w = lines + set * T * W::kLineBytes;
+      F sums[T][R];
+      for (int t = 0; t < T; ++t)
+        for (int r = 0; r < R; ++r) sums[t][r] = acc[set][t][r];
+      int k = begin;
+      for (; k + W::kInputs <= end; k += W::kInputs, w += step) {
+        for (int line = 0; line < T * W::kLineBytes; line += 64)
+          __builtin_prefetch(w + ahead + line);
+        F weights[T][W::kInputs];
+        for (int t = 0; t < T; ++t) W::load_line(w + t * W::kLineBytes, weights[t]);
+        for (int s = 0; s < W::kInputs; ++s) {
+          for (int r = 0; r < R; ++r) {
+            const F in = set1(x[static_cast<int64_t>(k + s) * x_rows + r]);
+            for (int t = 0; t < T; ++t) sums[t][r] = fma(in, weights[t][s], sums[t][r]);
+          }
+        }
       }
+      if (k < end) {  // an odd last input of bf16
+        for (int t = 0; t < T; ++t) {
+          F weights[W::kInputs];
+          W::load_line(w + t * W::kLineBytes, weights);
+          for (int r = 0; r < R; ++r)
+            sums[t][r] = fma(set1(x[static_cast<int64_t>(k) * x_rows + r]), weights[0], sums[t][r]);
+        }
+      }
+      for (int t = 0; t < T; ++t)
+        for (int r = 0; r < R; ++r) acc[set][t][r] = sums[t][r];
     }
   }
-  if (k < a.n_in) {
-    for (int t = 0; t < T; ++t) {
-      const F weights = W::load_last(w[t], k);
-      for (int r = 0; r < R; ++r)
-        acc[t][r] = fma(set1(x[static_cast<int64_t>(k) * x_rows + r]), weights, acc[t][r]);
-    }
-  }
-  for (int t = 0; t < T; ++t)
-    for (int r = 0; r < R; ++r) store_outputs(a, row + r, tile + t, acc[t][r]);
+  for (int t = 0; t < N; ++t)
+    for (int r = 0; r < R; ++r) store_outputs(a, row + r, tile + t, acc[t / T][t % T][r]);
 }
 
 template <class W>
 void matmul_float(const MatmulArgs& a, int first_tile, int last_tile) {
-  constexpr int kChunk = 8;  // tiles that are finished for all rows before the next are begun
-  for (int chunk = first_tile; chunk < last_tile; chunk += kChunk) {
-    const int chunk_end = chunk + kChunk < last_tile ? chunk + kChunk : last_tile;
+  for (int chunk = first_tile; chunk < last_tile;) {
+    const int next = (chunk / kFloatChunk + 1) * kFloatChunk;
+    const int chunk_end = next < last_tile ? next : last_tile;
     for_row_pieces<kFloatRows>(
         a.rows, [&](int base, int in_group, int first, int rows) __attribute__((always_inline)) {
           const float* x =
@@ -152,13 +189,19 @@ void matmul_float(const MatmulArgs& a, int first_tile, int last_tile) {
           with_rows<kFloatRows>(
               rows, [&]<int R>() __attribute__((always_inline)) {
                 constexpr int kTiles = float_tiles(R);
-                int tile = chunk;
-                for (; tile + kTiles <= chunk_end; tile += kTiles)
-                  float_tiles_product<W, R, kTiles>(a, x, in_group, base + first, tile);
-                for (; tile < chunk_end; ++tile)
-                  float_tiles_product<W, R, 1>(a, x, in_group, base + first, tile);
+                static_assert(kBandTiles % kTiles == 0);
+                for (int tile = chunk; tile < chunk_end;) {
+                  const bool band = tile % kBandTiles == 0 && tile + kBandTiles <= chunk_end;
+                  if (band)
+                    float_tiles_product<W, R, kTiles, kBandTiles>(a, x, in_group, base + first,
+                                                                  tile);
+                  else
+                    float_tiles_product<W, R, 1, 1>(a, x, in_group, base + first, tile);
+                  tile += band ? kBandTiles : 1;
+                }
               });
         });
+    chunk = chunk_end;
   }
 }
 

@@ -61,17 +61,18 @@ template <bool Tall, int T>
 LANES_INLINE void bf16_tiles_product(Tiles& tiles, const MatmulArgs& a, const uint16_t* x, int row,
                                      int rows, int tile) {
   static_assert(T * (Tall ? 2 : 1) <= 4);
-  const std::byte* w[T];
-  for (int t = 0; t < T; ++t) w[t] = a.w + static_cast<size_t>(tile + t) * a.tile_bytes;
+  const auto [first, step] = lines_of(a, tile, kTileRowBytes);
+  const std::byte* w = first;
   for_constants<Tall ? 2 * T : T>([&]<int I>() __attribute__((always_inline)) {
     tiles.template clear<I>();
   });
-  const auto add_chunk = [&](const std::byte* const* weights) __attribute__((always_inline)) {
+  const auto add_chunk = [&](const std::byte* weights, int64_t tile_step, int64_t line_step)
+      __attribute__((always_inline)) {
     tiles.template read<4>(x, kTileRowBytes);
     if constexpr (Tall) tiles.template read<5>(x + rows * kSplitChunk, kTileRowBytes);
     for_constants<T>([&]<int I>() __attribute__((always_inline)) {
       constexpr int kB = Tall ? 6 + I % 2 : 5 + I % 3;
-      tiles.template read<kB>(weights[I], kTileRowBytes);
+      tiles.template read<kB>(weights + I * tile_step, line_step);
       if constexpr (Tall) {
         tiles.template add_bf16<2 * I, 4, kB>();
         tiles.template add_bf16<2 * I + 1, 5, kB>();
@@ -83,21 +84,19 @@ LANES_INLINE void bf16_tiles_product(Tiles& tiles, const MatmulArgs& a, const ui
   };
   const int whole = a.n_in / kSplitChunk;
   for (int chunk = 0; chunk < whole; ++chunk) {
-    for (int t = 0; t < T; ++t)
-      for (int line = 0; line < kTileBytes; line += 64)
-        __builtin_prefetch(w[t] + kPrefetchBytes + line);
-    add_chunk(w);
-    for (int t = 0; t < T; ++t) w[t] += kTileBytes;
+    for (int line = 0; line < kTileRows; ++line)
+      for (int t = 0; t < T; ++t)
+        __builtin_prefetch(w + kPrefetchBytes + line * step + t * kTileRowBytes);
+    add_chunk(w, kTileRowBytes, static_cast<int64_t>(step));
+    w += kTileRows * step;
   }
   if (const int left = a.n_in % kSplitChunk; left > 0) {
     // Behind a tile's last inputs stand other weights, or nothing.
-    alignas(64) std::byte padded[T][kTileBytes] = {};
-    const std::byte* last[T];
-    for (int t = 0; t < T; ++t) {
-      __builtin_memcpy(padded[t], w[t], (left + 1) / 2 * kTileRowBytes);
-      last[t] = padded[t];
-    }
-    add_chunk(last);
+    alignas(64) std::byte padded[T][kTileRows][kTileRowBytes] = {};
+    for (int line = 0; line < (left + 1) / 2; ++line)
+      for (int t = 0; t < T; ++t)
+        __builtin_memcpy(padded[t][line], w + line * step + t * kTileRowBytes, kTileRowBytes);
+    add_chunk(padded[0][0], kTileBytes, kTileRowBytes);
   }
   alignas(64) float sums[2 * kRowGroup][kLanes];
   for_constants<T>([&]<int I>() __attribute__((always_inline)) {
@@ -116,19 +115,24 @@ template <bool Tall>
 [[gnu::noinline]] void bf16_group_product(Tiles& tiles, const MatmulArgs& a, const uint16_t* x,
                                           int row, int rows, int first_tile, int last_tile) {
   constexpr int kTogether = Tall ? 2 : 4;
-  int tile = first_tile;
-  for (; tile + kTogether <= last_tile; tile += kTogether)
-    bf16_tiles_product<Tall, kTogether>(tiles, a, x, row, rows, tile);
-  for (; tile < last_tile; ++tile) bf16_tiles_product<Tall, 1>(tiles, a, x, row, rows, tile);
+  for (int tile = first_tile; tile < last_tile;) {
+    const bool together = tile % kTogether == 0 && tile + kTogether <= last_tile;
+    if (together)
+      bf16_tiles_product<Tall, kTogether>(tiles, a, x, row, rows, tile);
+    else
+      bf16_tiles_product<Tall, 1>(tiles, a, x, row, rows, tile);
+    tile += together ? kTogether : 1;
+  }
 }
 
 void matmul_bf16_tiles(const MatmulArgs& a, int first_tile, int last_tile) {
-  constexpr int kChunk = 4;  // tiles that are finished for all rows before the next are begun
   const int64_t row_values = static_cast<int64_t>(chunks_of(a.n_in)) * 2 * kSplitChunk;
   Tiles tiles;
   int configured = 0;
-  for (int chunk = first_tile; chunk < last_tile; chunk += kChunk) {
-    const int chunk_end = chunk + kChunk < last_tile ? chunk + kChunk : last_tile;
+  // A band is finished for all rows before the next is begun.
+  for (int chunk = first_tile, chunk_end; chunk < last_tile; chunk = chunk_end) {
+    const int next = (chunk / kBandTiles + 1) * kBandTiles;
+    chunk_end = next < last_tile ? next : last_tile;
     for (int base = 0; base < a.rows; base += kRowGroup) {
       const int rows = a.rows - base < kRowGroup ? a.rows - base : kRowGroup;
       const bool tall = rows > kTallRows;

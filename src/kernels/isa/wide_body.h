@@ -32,31 +32,39 @@ LANES_INLINE void store_folded(const MatmulArgs& a, int tile, F (&acc)[Chains][R
   }
 }
 
-template <class W, int R>
+// T tiles of one band, each in several chains.
+template <class W, int R, int T>
 [[gnu::noinline]] void float_split_product(const MatmulArgs& a, int tile) {
-  constexpr int kChains = kSplitChains / R;
-  const std::byte* w = a.w + static_cast<size_t>(tile) * a.tile_bytes;
+  constexpr int kChains = kSplitChains / (R * T) > 2 ? kSplitChains / (R * T) : 2;
+  const auto [first, step] = lines_of(a, tile, W::kLineBytes);
   const auto* x = static_cast<const float*>(a.x);
-  F acc[kChains][R];
-  for (int c = 0; c < kChains; ++c)
-    for (int r = 0; r < R; ++r) acc[c][r] = zero();
-  const auto add_step = [&](int k, F(&chain)[R]) __attribute__((always_inline)) {
-    F weights[W::kStep];
-    W::load_step(w, k, weights);
-    for (int s = 0; s < W::kStep; ++s)
-      for (int r = 0; r < R; ++r)
-        chain[r] = fma(set1(x[static_cast<int64_t>(k + s) * R + r]), weights[s], chain[r]);
-  };
+  const bool asks = tile % kBandTiles == 0;
+  F acc[T][kChains][R];
+  for (int t = 0; t < T; ++t)
+    for (int c = 0; c < kChains; ++c)
+      for (int r = 0; r < R; ++r) acc[t][c][r] = zero();
+  const std::byte* w = first;
   int k = 0;
-  for (; k + kChains * W::kStep <= a.n_in; k += kChains * W::kStep)
-    for (int c = 0; c < kChains; ++c) add_step(k + c * W::kStep, acc[c]);
-  for (; k + W::kStep <= a.n_in; k += W::kStep) add_step(k, acc[0]);
-  if (k < a.n_in) {
-    const F weights = W::load_last(w, k);
-    for (int r = 0; r < R; ++r)
-      acc[0][r] = fma(set1(x[static_cast<int64_t>(k) * R + r]), weights, acc[0][r]);
-  }
-  store_folded(a, tile, acc);
+  const auto add_line = [&](int inputs, int c) __attribute__((always_inline)) {
+    if (T == kBandTiles || asks)
+      for (int line = 0; line < kBandTiles * W::kLineBytes; line += 64)
+        __builtin_prefetch(w + kPrefetchBytes + line);
+    for (int t = 0; t < T; ++t) {
+      F weights[W::kInputs];
+      W::load_line(w + t * W::kLineBytes, weights);
+      for (int s = 0; s < inputs; ++s)
+        for (int r = 0; r < R; ++r)
+          acc[t][c][r] =
+              fma(set1(x[static_cast<int64_t>(k + s) * R + r]), weights[s], acc[t][c][r]);
+    }
+    w += step;
+    k += inputs;
+  };
+  while (k + kChains * W::kInputs <= a.n_in)
+    for (int c = 0; c < kChains; ++c) add_line(W::kInputs, c);
+  while (k + W::kInputs <= a.n_in) add_line(W::kInputs, 0);
+  if (k < a.n_in) add_line(1, 0);  // an odd last input of bf16
+  for (int t = 0; t < T; ++t) store_folded(a, tile + t, acc[t]);
 }
 
 template <class W>
@@ -65,10 +73,18 @@ void matmul_float_wide(const MatmulArgs& a, int first_tile, int last_tile) {
     matmul_float<W>(a, first_tile, last_tile);
     return;
   }
-  for (int tile = first_tile; tile < last_tile; ++tile)
-    with_rows<kSplitRows>(
-        a.rows, [&]<int R>()
-                    __attribute__((always_inline)) { float_split_product<W, R>(a, tile); });
+  with_rows<kSplitRows>(
+      a.rows, [&]<int R>() __attribute__((always_inline)) {
+        constexpr int kTiles = float_tiles(R);
+        for (int tile = first_tile; tile < last_tile;) {
+          const bool together = tile % kTiles == 0 && tile + kTiles <= last_tile;
+          if (together)
+            float_split_product<W, R, kTiles>(a, tile);
+          else
+            float_split_product<W, R, 1>(a, tile);
+          tile += together ? kTiles : 1;
+        }
+      });
 }
 
 template <class Block, int R>
