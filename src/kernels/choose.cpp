@@ -141,7 +141,7 @@ std::vector<std::string> missing_kernel_tables() {
   };
   constexpr std::array kKnown = {Known{"avx2-nof16c", "AVX2 and FMA"},
                                  Known{"avx2", "AVX2, FMA and F16C"},
-                                 Known{"avx512", "AVX-512 (F, BW, DQ, VL)"},
+                                 Known{"avx512-novnni", "AVX-512 (F, BW, DQ, VL)"},
                                  Known{"avx512-vnni", "AVX-512 VNNI"}, Known{"avx512-amx", "AMX"}};
   std::vector<std::string> missing;
   for (const Known& known : kKnown) {
