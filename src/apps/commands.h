@@ -11,6 +11,7 @@ using Args = std::span<const char* const>;
 int generate(Args args);
 int chat(Args args);
 int bench(Args args);
+int drift(Args args);
 int inspect(Args args);
 int probe(Args args);
 int tokenize(Args args);

@@ -61,6 +61,16 @@ void Flags::positional(std::string name, std::string& field, const std::string& 
                            }});
 }
 
+void Flags::optional_positional(std::string name, std::optional<std::string>& field,
+                                const std::string& help) {
+  auto* option = state_->add(name, "", help);
+  option->group("Arguments");
+  state_->bound.push_back({std::move(name), option, false, [&field](std::string_view given) {
+                             field = given;
+                             return Result<void>();
+                           }});
+}
+
 void Flags::flag(const std::string& name, bool& field, const std::string& help) {
   field = false;
   state_->app.add_flag(name, field, help)->group(state_->heading);

@@ -26,6 +26,9 @@ class Flags {
   void group(std::string heading);
   // An argument without a name. It must be given.
   void positional(std::string name, std::string& field, const std::string& help);
+  // One that may be left away, behind those that must be given.
+  void optional_positional(std::string name, std::optional<std::string>& field,
+                           const std::string& help);
   // Present or not.
   void flag(const std::string& name, bool& field, const std::string& help);
   // Any text, the empty one too.
