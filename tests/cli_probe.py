@@ -48,6 +48,28 @@ class Probe(cli.CliTest):
         self.assert_refused("probe", cli.path("nothing here"), says="no such file")
 
 
+class ShortContexts(cli.CliTest):
+    def test_prove_nothing(self):
+        for context in ("2", "3", "20", "63"):
+            report = cli.run_json("probe", cli.model(), "--context", context, "--kernels", "wide",
+                                  check=1)
+            self.assertEqual(report["verdict"], "not_run")
+            self.assertIn("too short", report["reason"])
+            self.assertEqual(report["readers"], [])
+
+    def test_leave_the_gate_as_it_is(self):
+        """The gate walks as far as it wants, whatever context a run asks for."""
+        env = cache("short")
+        wide = ("--kernels", "wide", "--context", "3", "--max-tokens", "1", "--depth", "4")
+        first = cli.run_json("generate", cli.model(), "--prompt-ids", "1", *wide, env=env)["gate"]
+        self.assertEqual((first["verdict"], first["cached"]), ("inexact", False))
+        cli.run_json("probe", cli.model(), "--kernels", "wide", "--context", "3", env=env, check=1)
+        again = cli.run_json("generate", cli.model(), "--prompt-ids", "1", *wide, env=env)["gate"]
+        self.assertEqual((again["verdict"], again["cached"]), ("inexact", True))
+        exact = cli.run_json("generate", cli.model(), "--prompt-ids", "1", *wide[2:], env=env)
+        self.assertEqual(exact["gate"]["verdict"], "exact")
+
+
 class Gate(cli.CliTest):
     def test_a_verdict_is_remembered(self):
         env = cache("gate")

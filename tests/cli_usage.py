@@ -156,6 +156,15 @@ class BadInput(cli.CliTest):
         self.assert_refused(*args, "")
         if os.path.isdir("/proc/self"):  # writable by its mode, and yet it takes no files
             self.assert_refused(*args, "/proc/report.json", says="/proc/report.json")
+        # What is read is not written over.
+        kept = cli.write("kept.gguf", b"GGUF")
+        self.assert_refused("inspect", kept, "--json", kept, says="is to be read")
+        # A link keeps pointing where it pointed, to nothing yet as well.
+        link = cli.path("link.json")
+        os.symlink("behind the link.json", link)
+        self.assertEqual(cli.run(*args, link, "--max-tokens", "1").returncode, 0)
+        self.assertTrue(os.path.islink(link))
+        self.assertTrue(os.path.exists(cli.path("behind the link.json")))
 
     def test_synth(self):
         good = {"--family": "llama", "--size": "tiny", "--type": "f32",

@@ -17,6 +17,7 @@
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "apps/prompt_flags.h"
+#include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
@@ -41,7 +42,7 @@ struct BenchFlags {
 Result<void> check_flags(BenchFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (auto ok = given.decode.check(); !ok) return ok;
-  if (auto ok = given.json.check(); !ok) return ok;
+  if (auto ok = given.json.check(given.model.model); !ok) return ok;
   auto& depths = given.spec.depths;
   if (depths[0] != 0) {  // the plain arm is what the others are held against
     depths.erase(std::remove(depths.begin(), depths.end(), 0), depths.end());
@@ -159,6 +160,12 @@ int bench(Args args) {
   catch_interrupts();
   const auto engine = given.model.open();
   if (!engine) return fail("bench", engine.error());
+  if (engine->context() <= measure::PassCosts::kMostRows)
+    return fail("bench", {ErrorCode::BadUsage,
+                          fmt::format("a context of {} tokens is too short to time passes of {} "
+                                      "rows in; give --context {} or more",
+                                      engine->context(), measure::PassCosts::kMostRows,
+                                      measure::PassCosts::kMostRows + 1)});
   const auto prompts = given.prompts.encode(*sources, *engine);
   if (!prompts) return fail("bench", prompts.error());
   const auto requests = bench_requests(given, *prompts, *scripts);
@@ -222,7 +229,10 @@ int bench(Args args) {
     report["interrupted"] = interrupted();
   }
   if (auto written = given.json.write(report); !written) return fail("bench", written.error());
-  if (interrupted()) return kExitInterrupted;
+  if (interrupted()) {
+    say(stderr, "interrupted\n");
+    return kExitInterrupted;
+  }
   return same ? kExitSuccess : kExitCheckFailed;
 }
 

@@ -123,12 +123,12 @@ void print_arm(const ArmSummary& arm) {
   say("\n");
 }
 
-// The gate G10: the cost model against the clock.
+// The cost model against the clock.
 void print_predictions(const std::vector<ArmSummary>& arms) {
   for (const ArmSummary& arm : arms) {
     const auto error = arm.prediction_error();
     if (!error) continue;
-    say("G10: depth {}: predicted {:.1f}, measured {:.1f} tokens/s, off by {:.1f} %\n",
+    say("cost model, depth {}: predicted {:.1f}, measured {:.1f} tokens/s, off by {:.1f} %\n",
         depth_name(arm.depth), arm.predicted_tokens_per_second, arm.tokens_per_second,
         100 * *error);
   }

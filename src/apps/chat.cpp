@@ -22,7 +22,7 @@
 namespace paceline::apps {
 namespace {
 
-enum class Input { Line, End, Interrupted };
+enum class Input { Line, End, Interrupted, Broken };
 
 // One line of standard input, without its line end. Read byte-wise through read(2): stdio would
 // swallow what Ctrl-C interrupts.
@@ -36,7 +36,7 @@ Input read_line(std::string& line) {
     char c = 0;
     const ssize_t n = read(STDIN_FILENO, &c, 1);
     if (n < 0 && errno == EINTR && !interrupted()) continue;
-    if (n < 0) return interrupted() ? Input::Interrupted : Input::End;
+    if (n < 0) return interrupted() ? Input::Interrupted : Input::Broken;
     if (n == 0) return line.empty() ? Input::End : Input::Line;
     if (c == '\n') break;
     line += c;
@@ -140,7 +140,7 @@ int chat(Args args) {
     return fail("chat", {ErrorCode::BadUsage, "--drafter scripted is for generate only"});
   }
   if (auto ok = given.decode.check(); !ok) return fail("chat", ok.error());
-  if (auto ok = given.json.check(); !ok) return fail("chat", ok.error());
+  if (auto ok = given.json.check(given.model.model); !ok) return fail("chat", ok.error());
 
   const auto engine = given.model.open();
   if (!engine) return fail("chat", engine.error());
@@ -157,6 +157,8 @@ int chat(Args args) {
   if (stdout_is_terminal() && *ended != Input::Line) say("\n");
   report["messages"] = messages_json(messages);
   if (auto written = given.json.write(report); !written) return fail("chat", written.error());
+  if (*ended == Input::Broken)
+    return fail("chat", {ErrorCode::Io, "standard input cannot be read"});
   return *ended == Input::Interrupted ? kExitInterrupted : kExitSuccess;
 }
 

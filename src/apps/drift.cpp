@@ -304,7 +304,7 @@ int drift(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("drift", ok.error());
-  if (auto ok = given.json.check(); !ok) return fail("drift", ok.error());
+  if (auto ok = given.json.check(given.model.model); !ok) return fail("drift", ok.error());
   return given.other ? compare_files(given) : run_model(given);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/interrupt.h"
 #include "apps/say.h"
 
 namespace paceline::apps {
@@ -14,12 +15,12 @@ void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report) {
       spec.kind() != DrafterKind::None &&
       std::any_of(spec.depths.begin(), spec.depths.end(), [](int depth) { return depth != 0; });
   if (!drafts) return;
-  const GateVerdict& gate = engine.gate();
+  const GateVerdict& gate = engine.gate(interrupted);
   report["gate"] = Json{{"verdict", to_string(gate.verdict)},
                         {"reason", gate.reason},
                         {"cached", gate.cached},
                         {"seconds", gate.seconds}};
-  if (gate.verdict == Verdict::Exact) return;
+  if (gate.verdict == Verdict::Exact || interrupted()) return;
   if (spec.allow_inexact) {
     say(stderr, "warning: the text may differ from plain text: {}\n", gate.reason);
   } else {

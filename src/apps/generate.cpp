@@ -89,7 +89,7 @@ int generate(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
-  if (auto ok = given.json.check(); !ok) return fail("generate", ok.error());
+  if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
   const auto sources = given.prompts.read();
   if (!sources) return fail("generate", sources.error());
   const auto scripts = given.spec.read_scripts(sources->size());

@@ -121,7 +121,7 @@ int inspect(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("inspect", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  if (auto ok = json.check(); !ok) return fail("inspect", ok.error());
+  if (auto ok = json.check(model.model); !ok) return fail("inspect", ok.error());
 
   const auto checkpoint = Checkpoint::open(model.model);
   if (!checkpoint) return fail("inspect", checkpoint.error());

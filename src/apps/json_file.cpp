@@ -29,11 +29,17 @@ bool is_special(const std::string& path) {
   return fs::exists(status) && !fs::is_regular_file(status);
 }
 
-// The file to replace: a link keeps pointing to the file that it pointed to.
+// The file to replace: a link keeps pointing to the file that it pointed to, there or not.
 std::string target_of(const std::string& path) {
-  std::error_code ignored;
-  const fs::path resolved = fs::weakly_canonical(path, ignored);
-  return resolved.empty() ? path : resolved.string();
+  constexpr int kMostLinks = 40;  // as the system follows
+  std::error_code failed;
+  fs::path target = path;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(target, failed)); ++i) {
+    const fs::path next = fs::read_symlink(target, failed);
+    if (failed) break;
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  return target.string();
 }
 
 Result<void> write_all(int file, std::string_view text, const std::string& path) {
@@ -52,12 +58,15 @@ void JsonFile::add_flag(Flags& flags) {
   flags.text("--json", "FILE", path_, "write a report as JSON; - for standard output");
 }
 
-Result<void> JsonFile::check() const {
+Result<void> JsonFile::check(const std::string& input) const {
   if (!wanted() || is_stdout()) return {};
   if (path_->empty()) return Error{ErrorCode::BadUsage, "--json wants a file name or -, not ''"};
   std::error_code ignored;
   if (fs::is_directory(*path_, ignored)) {
     return Error{ErrorCode::BadUsage, fmt::format("--json {}: that is a folder", *path_)};
+  }
+  if (!input.empty() && fs::equivalent(*path_, input, ignored) && !ignored) {
+    return Error{ErrorCode::BadUsage, fmt::format("--json {}: that is what is to be read", *path_)};
   }
   if (is_special(*path_)) {
     if (access(path_->c_str(), W_OK) != 0) return io_error(*path_, "cannot write");

@@ -18,8 +18,8 @@ class JsonFile {
 
   bool wanted() const { return path_.has_value(); }
   bool is_stdout() const { return path_ == "-"; }
-  // Whether the file could be written, before any work is done.
-  Result<void> check() const;
+  // Whether the file could be written, before any work is done. input: a file that it must not be.
+  Result<void> check(const std::string& input = {}) const;
   // Writes the whole file or leaves what was there: a new file beside it, then a rename. Text that
   // is not valid UTF-8 gets U+FFFD where it is not.
   Result<void> write(const Json& json) const;

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdio>
+#include <new>
 #include <string_view>
+#include <system_error>
 
 #include "apps/commands.h"
 #include "apps/process.h"
@@ -42,6 +44,19 @@ void print_help() {
       "Example:\n  paceline generate model.gguf --prompt \"Why is the sky blue?\"\n");
 }
 
+// Errors are values; these two alone come from below: memory, and threads of the system.
+int run_command(const Command& command, Args args) {
+  try {
+    return command.run(args);
+  } catch (const std::bad_alloc&) {
+    return fail(command.name, {ErrorCode::TooLarge, "there is not enough memory for this"});
+  } catch (const std::system_error& error) {
+    return fail(command.name,
+                {ErrorCode::TooLarge, "the system has no more threads to give (" +
+                                          error.code().message() + "); try fewer --threads"});
+  }
+}
+
 int run(Args args) {
   if (args.empty()) {
     say(stderr, "paceline: no command given; see paceline --help\n");
@@ -57,7 +72,7 @@ int run(Args args) {
     return kExitSuccess;
   }
   for (const Command& command : kCommands) {
-    if (name == command.name) return command.run(args.subspan(1));
+    if (name == command.name) return run_command(command, args.subspan(1));
   }
   say(stderr, "paceline: there is no command {}; see paceline --help\n", quoted_name(name));
   return kExitBadInput;

@@ -29,7 +29,7 @@ void print_result(const ProbeResult& result) {
   for (const std::string& reader : result.readers) say("  {}\n", reader);
   say("{} positions, {:.1f} MB compared in {:.1f} s\n", result.positions,
       static_cast<double>(result.bytes) / 1e6, result.seconds);
-  if (!result.reason.empty()) say("{}\n", result.reason);
+  if (!result.reason.empty() && !interrupted()) say("{}\n", result.reason);
   say("verdict: {}\n", to_string(result.verdict));
 }
 
@@ -52,7 +52,7 @@ int probe(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("probe", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  if (auto ok = json.check(); !ok) return fail("probe", ok.error());
+  if (auto ok = json.check(model.model); !ok) return fail("probe", ok.error());
 
   catch_interrupts();
   const auto engine = model.open();
@@ -63,15 +63,10 @@ int probe(Args args) {
   ProbeOptions options = longer ? long_probe() : ProbeOptions{};
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   options.stop = interrupted;
-  auto result = engine->probe(options);
+  const auto result = engine->probe(options);
   progress.clear();
-  if (!result && result.error().code != ErrorCode::Interrupted)
-    return fail("probe", result.error());
-  if (!result) {
-    say(stderr, "interrupted\n");
-    result = ProbeResult{};
-    result->reason = "interrupted";
-  }
+  if (!result) return fail("probe", result.error());
+  if (interrupted()) say(stderr, "interrupted\n");
   report["verdict"] = to_string(result->verdict);
   report["reason"] = result->reason;
   report["positions"] = result->positions;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "base/check.h"
 
@@ -80,10 +81,18 @@ bool float_control_is_default() {
 ThreadPool::ThreadPool(int threads) : size_(threads), active_(threads) {
   check(threads >= 1, "a thread pool has at least one thread");
   set_float_control();
-  for (int t = 1; t < size_; ++t) workers_.emplace_back([this, t] { work(t); });
+  workers_.reserve(threads - 1);
+  try {
+    for (int t = 1; t < size_; ++t) workers_.emplace_back([this, t] { work(t); });
+  } catch (const std::system_error&) {  // the system has no more threads, or no memory for one
+    stop_workers();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop_workers(); }
+
+void ThreadPool::stop_workers() {
   stop_.store(true, std::memory_order_relaxed);
   started_.value.fetch_add(1, std::memory_order_release);
   started_.value.notify_all();

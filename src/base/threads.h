@@ -95,6 +95,8 @@ class ThreadPool {
   Signal started_;   // number of the run; workers wait for it to change
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
+
+  void stop_workers();
 };
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/check.h"
 #include "base/threads.h"
@@ -89,11 +90,19 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
     state->chat_template = std::move(*chat_template);
   }
 
-  auto model = load_model(*checkpoint, {.weights = options.weights,
-                                        .threads = state->threads,
-                                        .wide = options.wide_kernels,
-                                        .numerics = options.numerics,
-                                        .progress = options.progress});
+  const auto load = [&]() -> Result<std::unique_ptr<Model>> {
+    try {
+      return load_model(*checkpoint, {.weights = options.weights,
+                                      .threads = state->threads,
+                                      .wide = options.wide_kernels,
+                                      .numerics = options.numerics,
+                                      .progress = options.progress});
+    } catch (const std::system_error& error) {
+      return Error{ErrorCode::TooLarge, fmt::format("cannot start {} threads: {}", state->threads,
+                                                    error.code().message())};
+    }
+  };
+  auto model = load();
   if (!model) return model.error();
   state->model = std::move(*model);
   const ModelInfo& info = state->model->info();
@@ -175,10 +184,12 @@ std::vector<TokenId> Engine::State::probe_ids() const {
   return ids;
 }
 
-const GateVerdict& Engine::gate() const {
+const GateVerdict& Engine::gate(const std::function<bool()>& stop) const {
+  // The walk has a state of its own: a verdict holds for every context that may be asked for.
   if (!state_->gate)
-    state_->gate = Gate::decide(*state_->model, state_->probe_ids(), state_->context, state_->cache,
-                                gate_key());
+    state_->gate =
+        Gate::decide(*state_->model, state_->probe_ids(), state_->model->info().context_length,
+                     state_->cache, gate_key(), stop);
   return *state_->gate;
 }
 
@@ -187,7 +198,8 @@ Result<ProbeResult> Engine::probe(const ProbeOptions& options) const {
       paceline::probe(*state_->model, state_->probe_ids(), state_->context, state_->cache, options);
   if (result && result->verdict != Verdict::NotRun) {
     Gate::remember(gate_key(), result->verdict, result->reason);
-    state_->gate = {result->verdict, result->reason, false, result->seconds};
+    if (!state_->gate || state_->gate->verdict != Verdict::Inexact)
+      state_->gate = {result->verdict, result->reason, false, result->seconds};
   }
   return result;
 }

@@ -183,8 +183,9 @@ class Engine {
 
   // Whether a block gives what a chain gives, for this trunk, binary, instruction set and number of
   // threads: probed at first use (a few seconds), remembered in the user's cache folder. Asked by
-  // start() for requests that draft; speculation runs only behind `exact`.
-  const GateVerdict& gate() const;
+  // start() for requests that draft; speculation runs only behind `exact`. stop: ends a probe that
+  // is under way; looked at between passes.
+  const GateVerdict& gate(const std::function<bool()>& stop = {}) const;
   // What `gate` depends on, as one line; "" when the engine was not made from a file.
   std::string gate_key() const;
   // A longer look. Its verdict becomes the gate's, in this engine and those to come.

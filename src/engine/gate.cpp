@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kKind = "gate";
 // A change of what the probe does makes older verdicts void.
-constexpr int kProbeVersion = 1;
+constexpr int kProbeVersion = 2;
 // Of the walk: across a border of spans. Large trunks walk less far.
 constexpr int kBeginning = 40;
 constexpr int kPositions = 64;
@@ -36,18 +36,23 @@ std::optional<GateVerdict> recalled(const std::string& key) {
 
 void Gate::remember(const std::string& key, Verdict verdict, const std::string& reason) {
   if (key.empty() || verdict == Verdict::NotRun) return;  // tried again the next time
+  // What one walk found wrong, another that found nothing does not put right.
+  const auto known = recalled(cache_key(key));
+  if (known && known->verdict == Verdict::Inexact && verdict == Verdict::Exact) return;
   paceline::remember(kKind, cache_key(key),
                      verdict == Verdict::Exact ? "exact" : "inexact: " + reason);
 }
 
 GateVerdict Gate::decide(const Model& model, std::span<const TokenId> text, int context,
-                         CacheType cache, const std::string& key) {
+                         CacheType cache, const std::string& key,
+                         const std::function<bool()>& stop) {
   if (auto known = recalled(cache_key(key))) return *known;
   const auto start = std::chrono::steady_clock::now();
   ProbeOptions options;
   options.positions = kPositions;
   options.beginning = kBeginning;
   options.seconds = kSeconds;
+  options.stop = stop;
   const auto result = probe(model, text, context, cache, options);
   GateVerdict verdict;
   if (result) {

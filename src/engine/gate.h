@@ -26,10 +26,12 @@ class DraftPermit {
 class Gate {
  public:
   // key: everything that a verdict depends on, as text, for the cache of verdicts; "": not cached.
-  // text: what to walk over.
+  // text: what to walk over; context: positions that the trunk was made for. stop: looked at
+  // between passes.
   static GateVerdict decide(const Model& model, std::span<const TokenId> text, int context,
-                            CacheType cache, const std::string& key);
-  // Verdicts of `paceline probe` are remembered too.
+                            CacheType cache, const std::string& key,
+                            const std::function<bool()>& stop = {});
+  // Verdicts of `paceline probe` are remembered too; no `exact` takes the place of an `inexact`.
   static void remember(const std::string& key, Verdict verdict, const std::string& reason);
 
   // None where the verdict is not `exact`.

@@ -282,6 +282,7 @@ Result<void> Walk::run(std::span<const TokenId> text, int begin, int index) {
   if (auto read = read_beginnings(); !read) return read;
   const int end = static_cast<int>(text.size());
   bool forked = false;
+  const int before = result_.positions;
   const auto start = std::chrono::steady_clock::now();
   const auto out_of_time = [&] {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
@@ -291,6 +292,7 @@ Result<void> Walk::run(std::span<const TokenId> text, int begin, int index) {
     if (options_.progress)
       options_.progress("probing", static_cast<double>(chain_->length() - begin) / (end - begin));
     lead(std::min(end, chain_->length() + kLead));
+    result_.positions = before + chain_->length() - begin;
     for (Reader& reader : readers_)
       if (auto followed = follow(reader); !followed) return followed;
     if (forked || 2 * chain_->length() < begin + end) continue;
@@ -300,7 +302,6 @@ Result<void> Walk::run(std::span<const TokenId> text, int begin, int index) {
       if (auto done = fork(reader); !done) return done;
     }
   }
-  result_.positions += chain_->length() - begin;
   return {};
 }
 
@@ -339,21 +340,30 @@ Result<ProbeResult> probe(const Model& model, std::span<const TokenId> text, int
   const auto start = std::chrono::steady_clock::now();
   ProbeResult result;
   result.widths = options.widths;
+  // Every width is walked, and the fork behind it.
+  const int widest = *std::max_element(options.widths.begin(), options.widths.end());
+  const int least = 4 * widest;
+  if (context < least) {
+    result.reason = fmt::format(
+        "a context of {} positions is too short to walk in with blocks of {} rows; wanted {}",
+        context, widest, least);
+    return result;
+  }
   const int beginnings[] = {options.beginning, 1, 200};
   for (int i = 0; i < options.walks && !result.first_difference; ++i) {
     const int begin = std::min(beginnings[i % 3], context / 2);
     const int end = std::min(begin + options.positions, context);
-    if (context < 2) {
-      result.reason = fmt::format("a context of {} is too short to walk in", context);
-      return result;
-    }
     std::vector<TokenId> ids(end);
     for (int k = 0; k < end; ++k) ids[k] = text[(static_cast<size_t>(i) * 101 + k) % text.size()];
     Walk walk(model, cache, options, result);
-    if (auto walked = walk.run(ids, begin, i); !walked) return walked.error();
+    const auto walked = walk.run(ids, begin, i);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    result.seconds = seconds.count();
+    if (walked || result.first_difference) continue;
+    if (walked.error().code != ErrorCode::Interrupted) return walked.error();
+    result.reason = walked.error().message;
+    return result;
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  result.seconds = seconds.count();
   result.verdict = result.first_difference ? Verdict::Inexact : Verdict::Exact;
   if (result.first_difference) result.reason = sentence(*result.first_difference);
   return result;

@@ -56,8 +56,9 @@ struct ProbeResult {
   std::optional<Difference> first_difference;
 };
 
-// text: at least two tokens, repeated as often as needed. Errors are those of taking memory, and
-// Interrupted.
+// text: at least two tokens, repeated as often as needed. `not_run` where the context is too short
+// for every width and a fork, and where `stop` ended it, with what was compared so far. Errors are
+// those of taking memory.
 Result<ProbeResult> probe(const Model& model, std::span<const TokenId> text, int context,
                           CacheType cache, const ProbeOptions& options);
 
