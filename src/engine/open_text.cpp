@@ -1,5 +1,6 @@
 #include "engine/open_text.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 namespace paceline {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 Error in_file(const Checkpoint& checkpoint, const Error& error) {
@@ -18,14 +20,13 @@ Error in_file(const Checkpoint& checkpoint, const Error& error) {
 Result<std::unique_ptr<Tokenizer>> tokenizer_of_gguf(const Metadata& metadata) {
   const auto model = metadata.text("tokenizer.ggml.model");
   if (!model) return std::unique_ptr<Tokenizer>();
-  if (*model != "gpt2") {
-    return Error{ErrorCode::Unsupported, "tokenizer.ggml.model is '" + std::string(*model) +
-                                             "', and only 'gpt2' (byte-level BPE) is known"};
-  }
   const auto tokens = metadata.texts("tokenizer.ggml.tokens");
   if (!tokens) return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.tokens"};
   const auto merges = metadata.texts("tokenizer.ggml.merges");
-  if (!merges) return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.merges"};
+  const auto scores = metadata.numbers("tokenizer.ggml.scores");
+  if (*model == "gpt2" && !merges) {
+    return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.merges"};
+  }
   const auto types = metadata.integers("tokenizer.ggml.token_type");
   if (!types) return Error{ErrorCode::BadFormat, "no list of integers tokenizer.ggml.token_type"};
   std::vector<int32_t> token_types;
@@ -34,14 +35,34 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_of_gguf(const Metadata& metadata) {
     token_types.push_back(type == static_cast<int32_t>(type) ? static_cast<int32_t>(type) : -1);
   }
   return make_bpe(
-      GgufVocab{.tokens = *tokens,
-                .merges = *merges,
+      GgufVocab{.model = *model,
+                .tokens = *tokens,
+                .merges = merges.value_or(std::vector<std::string_view>()),
+                .scores = scores.value_or(std::vector<double>()),
                 .token_types = token_types,
                 .pre = metadata.text("tokenizer.ggml.pre").value_or(std::string_view()),
                 .bos = metadata.integer("tokenizer.ggml.bos_token_id"),
                 .eos = metadata.integer("tokenizer.ggml.eos_token_id"),
                 .eot = metadata.integer("tokenizer.ggml.eot_token_id"),
-                .adds_bos = metadata.boolean("tokenizer.ggml.add_bos_token").value_or(false)});
+                .adds_bos = metadata.boolean("tokenizer.ggml.add_bos_token").value_or(false),
+                .adds_space = metadata.boolean("tokenizer.ggml.add_space_prefix").value_or(true)});
+}
+
+// A whole file, refused above `limit` bytes.
+Result<std::string> read_small_file(const fs::path& path, uint64_t limit) {
+  std::error_code failed;
+  const uint64_t size = fs::file_size(path, failed);
+  if (failed) return Error{ErrorCode::Io, path.string() + ": " + failed.message()};
+  if (size > limit) {
+    return Error{ErrorCode::TooLarge, path.string() + ": has " + std::to_string(size) +
+                                          " bytes, at most " + std::to_string(limit) + " are read"};
+  }
+  std::string text(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(text.data(), static_cast<std::streamsize>(size))) {
+    return Error{ErrorCode::Io, path.string() + ": cannot be read"};
+  }
+  return text;
 }
 
 // chat_template of tokenizer_config.json: a text, or a list of {name, template}.
@@ -87,6 +108,42 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const Checkpoint& checkpoint) 
     tokenizer = make_bpe(checkpoint.tokenizer_json(), checkpoint.tokenizer_config_json());
   }
   if (!tokenizer) return in_file(checkpoint, tokenizer.error());
+  return tokenizer;
+}
+
+Result<std::unique_ptr<Tokenizer>> open_tokenizer(const fs::path& path) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  if (!is_folder && path.extension() != ".json") {
+    const auto checkpoint = Checkpoint::open(path);
+    if (!checkpoint) return checkpoint.error();
+    auto tokenizer = open_tokenizer(*checkpoint);
+    if (tokenizer && *tokenizer == nullptr) {
+      return Error{ErrorCode::Unsupported, path.string() + ": it has no tokenizer"};
+    }
+    return tokenizer;
+  }
+  const fs::path file = is_folder ? path / "tokenizer.json" : path;
+  if (!fs::exists(file, ignored)) {
+    return Error{ErrorCode::NotFound, path.string() + (is_folder ? ": no tokenizer.json in this "
+                                                                   "folder"
+                                                                 : ": no such file")};
+  }
+  auto json = read_small_file(file, 256 * kMiB);
+  if (!json) return json.error();
+  std::string config;
+  const fs::path config_file = file.parent_path() / "tokenizer_config.json";
+  if (fs::exists(config_file, ignored)) {
+    auto read = read_small_file(config_file, 64 * kMiB);
+    if (!read) return read.error();
+    config = *std::move(read);
+  }
+  auto tokenizer = make_bpe(*json, config);
+  if (!tokenizer) {
+    return Error{tokenizer.error().code,
+                 file.parent_path().string() + ": " + tokenizer.error().message};
+  }
   return tokenizer;
 }
 
