@@ -1,6 +1,8 @@
 // BPE from the metadata of a GGUF file.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "text/bpe.h"
 #include "text/bpe_gguf_scores.h"
 #include "text/bpe_tokenizer.h"
@@ -131,12 +133,21 @@ Result<std::unique_ptr<Tokenizer>> make_bpe(const GgufVocab& vocab) {
   auto read =
       byte_level ? read_byte_level(vocab, by_text, spec) : read_scored_vocab(vocab, by_text, spec);
   if (!read) return read.error();
+  std::set<std::string> barred_texts;
   for (size_t i = 0; i < n; ++i) {
     const TokenKind kind = spec.tokens[i].kind;
     if (kind != TokenKind::Added && kind != TokenKind::Special) continue;
-    spec.added.push_back({.text = std::string(vocab.tokens[i]),
-                          .id = static_cast<TokenId>(i),
-                          .is_special = kind == TokenKind::Special});
+    AddedToken token{.text = std::string(vocab.tokens[i]),
+                     .id = static_cast<TokenId>(i),
+                     .is_special = kind == TokenKind::Special};
+    const bool normalized = !byte_level && kind == TokenKind::Added;
+    if (normalized) {
+      token.text = barred(token.text);
+      if (!barred_texts.insert(token.text).second)
+        return bad(fmt::format("tokenizer.ggml.tokens has two user-defined tokens \"{}\"",
+                               shown(token.text)));
+    }
+    (normalized ? spec.added_normalized : spec.added).push_back(std::move(token));
   }
   if (auto ids = read_ids(vocab, spec); !ids) return ids.error();
   auto made = make_bpe(std::move(spec));

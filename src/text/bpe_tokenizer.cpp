@@ -165,13 +165,11 @@ void BpeTokenizer::cut_out(const AddedTokens& added, std::string_view text, Run&
 
 void BpeTokenizer::encode_rest(std::string_view text, bool at_start, Run& run) const {
   if (!bar_spaces_) return encode_pieces(text, run);
-  std::string barred;
-  const Normalizer to_bars({{NormalizeStep::Kind::Replace, " ", std::string(kSpaceBar)}});
-  const std::string_view replaced = to_bars.apply(text, barred);
+  std::string replaced = barred(text);
   const bool prefixed = bar_spaces_->prefix == BarSpaces::Prefix::Always ||
                         (bar_spaces_->prefix == BarSpaces::Prefix::First && at_start);
   if (!prefixed || replaced.starts_with(kSpaceBar)) return encode_pieces(replaced, run);
-  encode_pieces(std::string(kSpaceBar).append(replaced), run);
+  encode_pieces(replaced.insert(0, kSpaceBar), run);
 }
 
 void BpeTokenizer::encode_pieces(std::string_view text, Run& run) const {
@@ -234,6 +232,17 @@ std::string decoded_piece(std::string_view written, bool byte_tokens) {
   }
   bytes += written.substr(pos);
   return bytes;
+}
+
+std::string barred(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ' ')
+      out += kSpaceBar;
+    else
+      out += c;
+  }
+  return out;
 }
 
 std::optional<uint32_t> only_character(std::string_view text) {

@@ -71,6 +71,8 @@ Result<Merge> find_merge(const TokenIndex& tokens, std::string_view left, std::s
 // What a token of a vocabulary of characters decodes to: bars become spaces, and where
 // `byte_tokens`, "<0x0A>" and the like are bytes.
 std::string decoded_piece(std::string_view written, bool byte_tokens);
+// A text with bars for spaces.
+std::string barred(std::string_view text);
 // The byte that "<0x0A>" names, in upper case; nothing for any other text.
 std::optional<uint8_t> byte_of_token(std::string_view written);
 // The code point of a text that is one character.
