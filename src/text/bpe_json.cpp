@@ -254,7 +254,6 @@ class Reader {
     if (!added.is_null() && !added.is_array()) return bad("added_tokens is no list");
     n_listed_ += added.size();
     most_ids_ = std::min(most_ids_ + static_cast<int64_t>(added.size()) * 2, kMostIds);
-    std::set<std::string> contents;
     for (const Json& entry : added) {
       const std::string content = json_text(json_member(entry, "content"));
       if (content.empty()) return bad("added_tokens has an entry without content");
@@ -268,7 +267,7 @@ class Reader {
       if (const TokenId known = by_text_.find(content); known >= 0 && known != *id)
         return bad(fmt::format("{} has the id {}, but {} in model.vocab", where, *id, known));
       const bool special = json_flag(entry, "special");
-      if (!added_ids_.insert(*id).second || !contents.insert(content).second)
+      if (!added_ids_.insert(*id).second || !added_by_content_.emplace(content, *id).second)
         return bad(fmt::format("{} is listed twice, or its id {} is", where, *id));
       if (special) special_ids_.insert(*id);
       if (auto done = place_added(entry, content, *id, special); !done) return done;
@@ -284,19 +283,20 @@ class Reader {
                      json_flag(entry, "lstrip"),
                      json_flag(entry, "rstrip"),
                      json_flag(entry, "single_word")};
-    if (json_flag(entry, "normalized", !special)) {
+    // The reference decodes what is normalized to its normalized form.
+    std::string bytes = content;
+    const bool normalized = json_flag(entry, "normalized", !special);
+    if (normalized) {
       std::string room;
       token.text = spec_.normalizer.apply(content, room);
       if (token.text.empty() || !normalized_texts_.insert(token.text).second)
         return bad(fmt::format(
             "added_tokens \"{}\" is normalized to nothing, or to what another is", shown(content)));
-      spec_.added_normalized.push_back(std::move(token));
-    } else {
-      spec_.added.push_back(std::move(token));
+      if (!special) bytes = token.text;
     }
-    const bool decoded = !special && !steps_.byte_level;
-    return place(id, {decoded ? decoded_piece(content, steps_.decodes_bytes) : content,
-                      special ? TokenKind::Special : TokenKind::Added});
+    if (!special && !steps_.byte_level) bytes = decoded_piece(bytes, steps_.decodes_bytes);
+    (normalized ? spec_.added_normalized : spec_.added).push_back(std::move(token));
+    return place(id, {std::move(bytes), special ? TokenKind::Special : TokenKind::Added});
   }
 
   Result<void> read_unknown(const Members& model) {
@@ -351,10 +351,9 @@ class Reader {
 
   std::optional<TokenId> special(const std::string& content) const {
     if (const TokenId id = by_text_.find(content); id >= 0) return id;
-    for (const auto* tokens : {&spec_.added, &spec_.added_normalized})
-      for (const AddedToken& token : *tokens)
-        if (spec_.tokens[static_cast<size_t>(token.id)].bytes == content) return token.id;
-    return std::nullopt;
+    const auto found = added_by_content_.find(content);
+    if (found == added_by_content_.end()) return std::nullopt;
+    return found->second;
   }
 
   // A token's text as the file writes it: a string, or an object with its content.
@@ -394,6 +393,7 @@ class Reader {
   TokenIndex by_text_;
   std::deque<std::string> texts_;
   std::set<TokenId> added_ids_, special_ids_;
+  std::map<std::string, TokenId> added_by_content_;
   std::set<std::string> normalized_texts_;
   static constexpr int64_t kMostIds = INT32_MAX;
   int64_t most_ids_ = 0;  // ids lie below
