@@ -32,12 +32,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   auto start = std::chrono::steady_clock::now();
-  const auto tokenizer = paceline::open_tokenizer(std::filesystem::path(argv[1]));
-  if (!tokenizer) {
-    fmt::print(stderr, "tokenizer_speed: {}\n", tokenizer.error().message);
+  const auto opened = paceline::open_text(argv[1]);
+  if (!opened) {
+    fmt::print(stderr, "tokenizer_speed: {}\n", opened.error().message);
     return 2;
   }
-  fmt::print("{}: loaded in {:.3f} s, at most {:.0f} MB\n", (*tokenizer)->description(),
+  fmt::print("{}: loaded in {:.3f} s, at most {:.0f} MB\n", opened->tokenizer->description(),
              seconds_since(start), peak_mb());
 
   std::ifstream file(argv[2], std::ios::binary);
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   for (int run = 0; run < 5; ++run) {
     std::vector<paceline::TokenId> ids;
     start = std::chrono::steady_clock::now();
-    (*tokenizer)->encode(text, /*read_specials=*/false, ids);
+    opened->tokenizer->encode(text, /*read_specials=*/false, ids);
     rates.push_back(static_cast<double>(text.size()) / 1e6 / seconds_since(start));
     n_ids = ids.size();
   }

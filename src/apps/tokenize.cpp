@@ -28,42 +28,85 @@ Result<std::string> text_of(const Tokenizer& tokenizer, const std::vector<TokenI
   return decode(tokenizer, ids, /*keep_specials=*/!plain);
 }
 
-// A line of --lines the other way: a JSON text to ids, a list of ids to text.
-Result<Json> convert_line(const Tokenizer& tokenizer, const std::string& line, bool plain) {
-  const Json value = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  std::vector<TokenId> ids;
-  if (value.is_string()) {
-    tokenizer.encode(value.get<std::string>(), !plain, ids);
-    return Json(ids);
-  }
-  bool good = value.is_array();
-  for (const Json& entry : value) {
-    good = good && entry.is_number_integer() && entry >= 0 && entry < tokenizer.vocab_size();
-    if (!good) break;
-    ids.push_back(entry.get<TokenId>());
-  }
-  if (!good) return Error{ErrorCode::BadUsage, "no JSON text, and no list of ids"};
-  auto text = text_of(tokenizer, ids, plain);
-  if (!text) return text.error();
-  return Json(*std::move(text));
-}
+// --lines: each line the other way.
+class LineConverter {
+ public:
+  LineConverter(const TextOnly& model, bool plain) : model_(&model), plain_(plain) {}
 
-Result<std::string> convert_lines(const Tokenizer& tokenizer, const std::string& lines,
-                                  bool plain) {
-  std::istringstream in(lines);
-  std::string out;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    const auto converted = convert_line(tokenizer, line, plain);
-    if (!converted) {
-      return Error{converted.error().code,
-                   fmt::format("--lines, line {}: {}", number, converted.error().message)};
+  // All lines, one behind another; the error of the first that is bad names it.
+  Result<std::string> convert(const std::string& lines) {
+    std::istringstream in(lines);
+    std::string out;
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      const auto converted = convert_line(Json::parse(line, nullptr, /*allow_exceptions=*/false));
+      if (!converted) {
+        return Error{converted.error().code,
+                     fmt::format("--lines, line {}: {}", number, converted.error().message)};
+      }
+      out += converted->dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     }
-    out += converted->dump() + "\n";
+    return out;
   }
-  return out;
-}
+
+ private:
+  Result<Json> convert_line(const Json& value) {
+    if (value.is_object()) return convert_chat(value);
+    std::vector<TokenId> ids;
+    if (value.is_string()) {
+      model_->tokenizer->encode(value.get<std::string>(), !plain_, ids);
+      return Json(ids);
+    }
+    bool good = value.is_array();
+    for (const Json& entry : value) {
+      good = good && entry.is_number_integer() && entry >= 0 &&
+             entry < model_->tokenizer->vocab_size();
+      if (!good) break;
+      ids.push_back(entry.get<TokenId>());
+    }
+    if (!good) return Error{ErrorCode::BadUsage, "no text, no list of ids and no messages"};
+    auto text = text_of(*model_->tokenizer, ids, plain_);
+    if (!text) return text.error();
+    return Json(*std::move(text));
+  }
+
+  // {"messages": [...], "add_generation_prompt": ...} to {"ids", "text"}, or {"error"} where the
+  // template refuses the conversation.
+  Result<Json> convert_chat(const Json& value) {
+    if (!chat_) {
+      auto parsed = parse_chat_template(model_->template_source, *model_->tokenizer);
+      if (!parsed) return parsed.error();
+      if (!*parsed) return Error{ErrorCode::Unsupported, "the model has no chat template"};
+      chat_ = *std::move(parsed);
+    }
+    const auto list = value.find("messages");
+    bool good = list != value.end() && list->is_array();
+    std::vector<ChatMessage> messages;
+    for (size_t i = 0; good && i < list->size(); ++i) {
+      const Json& entry = (*list)[i];
+      good = entry.is_object() && entry.size() == 2 && entry.contains("role") &&
+             entry["role"].is_string() && entry.contains("content") && entry["content"].is_string();
+      if (good) messages.push_back({entry["role"], entry["content"]});
+    }
+    const auto wanted = value.find("add_generation_prompt");
+    good = good && (wanted == value.end() || wanted->is_boolean());
+    if (!good) {
+      return Error{ErrorCode::BadUsage,
+                   "messages wants a list of {role, content}, add_generation_prompt true or false"};
+    }
+    const bool prompt = wanted == value.end() || wanted->get<bool>();
+    const auto text = chat_->render(messages, prompt);
+    if (!text) return Json{{"error", text.error().message}};
+    const auto ids = chat_->encode(messages, prompt, *model_->tokenizer);
+    if (!ids) return Json{{"error", ids.error().message}};
+    return Json{{"ids", *ids}, {"text", *text}};
+  }
+
+  const TextOnly* model_;
+  bool plain_;
+  std::optional<ChatTemplate> chat_;
+};
 
 }  // namespace
 
@@ -91,7 +134,10 @@ int tokenize(Args args) {
       },
       "token ids to turn into text");
   flags.text("--lines", "FILE", lines_file,
-             "many at once: a JSON text, or a list of ids, a line; each comes out the other way");
+             "many at once, JSON a line: a text gives ids, a list of ids gives text, and "
+             "{\"messages\": [{\"role\", \"content\"} ...], \"add_generation_prompt\"} gives the "
+             "ids and the "
+             "text of the chat template");
   flags.flag("--plain", plain,
              "read special tokens as plain text; with --ids, leave special tokens out");
   flags.group("Output");
@@ -122,23 +168,24 @@ int tokenize(Args args) {
     if (!read) return fail("tokenize", read.error());
     lines = *std::move(read);
   }
-  const auto tokenizer = open_tokenizer(std::filesystem::path(model.model));
-  if (!tokenizer) return fail("tokenize", tokenizer.error());
+  const auto opened = open_text(model.model);
+  if (!opened) return fail("tokenize", opened.error());
   if (lines_file) {
-    const auto converted = convert_lines(**tokenizer, lines, plain);
+    const auto converted = LineConverter(*opened, plain).convert(lines);
     if (!converted) return fail("tokenize", converted.error());
     std::fwrite(converted->data(), 1, converted->size(), stdout);
     return kExitSuccess;
   }
+  const Tokenizer& tokenizer = *opened->tokenizer;
 
   const bool to_text = ids.has_value();
   if (to_text) {
-    auto decoded = text_of(**tokenizer, *ids, plain);
+    auto decoded = text_of(tokenizer, *ids, plain);
     if (!decoded) return fail("tokenize", decoded.error());
     text = *std::move(decoded);
   } else {
     ids.emplace();
-    (*tokenizer)->encode(*text, !plain, *ids);
+    tokenizer.encode(*text, !plain, *ids);
   }
   if (!json.is_stdout()) {
     const std::string shown = to_text ? *text : join_ids(*ids);
@@ -151,7 +198,7 @@ int tokenize(Args args) {
                        {"model", model.model},
                        {"ids", *ids},
                        {"text", *text},
-                       {"tokenizer", (*tokenizer)->description()}};
+                       {"tokenizer", tokenizer.description()}};
   if (auto written = json.write(report); !written) return fail("tokenize", written.error());
   return kExitSuccess;
 }

@@ -48,9 +48,10 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_of_gguf(const Metadata& metadata) {
                 .adds_space = metadata.boolean("tokenizer.ggml.add_space_prefix").value_or(true)});
 }
 
-// A whole file, refused above `limit` bytes.
+// A whole file, empty where there is none; refused above `limit` bytes.
 Result<std::string> read_small_file(const fs::path& path, uint64_t limit) {
   std::error_code failed;
+  if (!fs::exists(path, failed)) return std::string();
   const uint64_t size = fs::file_size(path, failed);
   if (failed) return Error{ErrorCode::Io, path.string() + ": " + failed.message()};
   if (size > limit) {
@@ -98,6 +99,48 @@ Result<std::string> template_source(const Checkpoint& checkpoint) {
   return template_in_config(checkpoint.tokenizer_config_json());
 }
 
+Result<TextOnly> open_json_text(const fs::path& path, bool is_folder) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const fs::path file = is_folder ? path / "tokenizer.json" : path;
+  std::string texts[3];
+  const std::pair<fs::path, uint64_t> files[] = {
+      {file, 256 * kMiB},
+      {file.parent_path() / "tokenizer_config.json", 64 * kMiB},
+      {file.parent_path() / "chat_template.jinja", 16 * kMiB}};
+  for (size_t i = 0; i < 3; ++i) {
+    auto text = read_small_file(files[i].first, files[i].second);
+    if (!text) return text.error();
+    texts[i] = *std::move(text);
+  }
+  const auto& [json, config, jinja] = texts;
+  if (json.empty()) {
+    return Error{ErrorCode::NotFound,
+                 path.string() + (is_folder ? ": no tokenizer.json in this folder"
+                                            : ": no such file, or an empty one")};
+  }
+  const auto in_folder = [&](const Error& error) {
+    return Error{error.code, fs::path(file).remove_filename().string() + error.message};
+  };
+  auto tokenizer = make_bpe(json, config);
+  if (!tokenizer) return in_folder(tokenizer.error());
+  auto source = jinja.empty() ? template_in_config(config) : Result<std::string>(jinja);
+  if (!source) return in_folder(source.error());
+  return TextOnly{*std::move(tokenizer), *std::move(source)};
+}
+
+Result<TextOnly> open_gguf_text(const fs::path& path) {
+  const auto checkpoint = Checkpoint::open(path);
+  if (!checkpoint) return checkpoint.error();
+  auto tokenizer = open_tokenizer(*checkpoint);
+  if (!tokenizer) return tokenizer.error();
+  if (*tokenizer == nullptr) {
+    return Error{ErrorCode::Unsupported, path.string() + ": it has no tokenizer"};
+  }
+  auto source = template_source(*checkpoint);
+  if (!source) return in_file(*checkpoint, source.error());
+  return TextOnly{*std::move(tokenizer), *std::move(source)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const Checkpoint& checkpoint) {
@@ -111,53 +154,31 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const Checkpoint& checkpoint) 
   return tokenizer;
 }
 
-Result<std::unique_ptr<Tokenizer>> open_tokenizer(const fs::path& path) {
-  constexpr uint64_t kMiB = uint64_t{1} << 20;
-  std::error_code ignored;
-  const bool is_folder = fs::is_directory(path, ignored);
-  if (!is_folder && path.extension() != ".json") {
-    const auto checkpoint = Checkpoint::open(path);
-    if (!checkpoint) return checkpoint.error();
-    auto tokenizer = open_tokenizer(*checkpoint);
-    if (tokenizer && *tokenizer == nullptr) {
-      return Error{ErrorCode::Unsupported, path.string() + ": it has no tokenizer"};
-    }
-    return tokenizer;
-  }
-  const fs::path file = is_folder ? path / "tokenizer.json" : path;
-  if (!fs::exists(file, ignored)) {
-    return Error{ErrorCode::NotFound, path.string() + (is_folder ? ": no tokenizer.json in this "
-                                                                   "folder"
-                                                                 : ": no such file")};
-  }
-  auto json = read_small_file(file, 256 * kMiB);
-  if (!json) return json.error();
-  std::string config;
-  const fs::path config_file = file.parent_path() / "tokenizer_config.json";
-  if (fs::exists(config_file, ignored)) {
-    auto read = read_small_file(config_file, 64 * kMiB);
-    if (!read) return read.error();
-    config = *std::move(read);
-  }
-  auto tokenizer = make_bpe(*json, config);
-  if (!tokenizer) {
-    return Error{tokenizer.error().code,
-                 file.parent_path().string() + ": " + tokenizer.error().message};
-  }
-  return tokenizer;
-}
-
 Result<std::optional<ChatTemplate>> open_chat_template(const Checkpoint& checkpoint,
                                                        const Tokenizer& tokenizer) {
   const auto source = template_source(checkpoint);
   if (!source) return in_file(checkpoint, source.error());
-  if (source->empty()) return std::optional<ChatTemplate>();
+  auto parsed = parse_chat_template(*source, tokenizer);
+  if (!parsed) return in_file(checkpoint, parsed.error());
+  return parsed;
+}
+
+Result<TextOnly> open_text(const fs::path& path) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  return is_folder || path.extension() == ".json" ? open_json_text(path, is_folder)
+                                                  : open_gguf_text(path);
+}
+
+Result<std::optional<ChatTemplate>> parse_chat_template(std::string_view source,
+                                                        const Tokenizer& tokenizer) {
+  if (source.empty()) return std::optional<ChatTemplate>();
   const auto bos = tokenizer.bos();
   const auto end_ids = tokenizer.end_ids();
   auto parsed = ChatTemplate::parse(
-      *source, bos ? std::string(tokenizer.bytes(*bos)) : std::string(),
+      source, bos ? std::string(tokenizer.bytes(*bos)) : std::string(),
       end_ids.empty() ? std::string() : std::string(tokenizer.bytes(end_ids.front())));
-  if (!parsed) return in_file(checkpoint, parsed.error());
+  if (!parsed) return parsed.error();
   return std::optional<ChatTemplate>(std::move(*parsed));
 }
 
