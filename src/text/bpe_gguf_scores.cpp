@@ -16,14 +16,12 @@ namespace {
 constexpr size_t kLongestPiece = 512;
 
 // The values of tokenizer.ggml.token_type.
-enum TokenType {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6
-};
+constexpr int32_t kNormal = 1;
+constexpr int32_t kUnknown = 2;
+constexpr int32_t kControl = 3;
+constexpr int32_t kUserDefined = 4;
+constexpr int32_t kUnused = 5;
+constexpr int32_t kByte = 6;
 
 Error bad(std::string message) { return {ErrorCode::BadFormat, std::move(message)}; }
 
