@@ -30,39 +30,42 @@ std::string type_of(const Json& step) { return json_text(json_member(step, "type
 
 // The members of a JSON object as text. Of two with one name the last counts.
 using Members = std::map<std::string, std::string_view, std::less<>>;
-std::optional<Members> members_of(std::string_view object) {
+// The object at `scan`; a member `inside` that is an object is taken apart too, into its own list,
+// so that the file is gone through once.
+Members members_at(JsonScan& scan, std::string_view inside = {}, Members* of_inside = nullptr) {
   Members members;
-  JsonScan scan(object);
-  if (!scan.enter('{')) return std::nullopt;
+  if (!scan.enter('{')) return members;
   while (scan.next('}')) {
     const std::string name(scan.key());
-    members[name] = scan.value();
+    if (name == inside && scan.is_object())
+      *of_inside = members_at(scan);
+    else
+      members[name] = scan.value();
   }
-  if (scan.failed() || !scan.at_end()) return std::nullopt;
   return members;
 }
 
 class Reader {
  public:
   Result<BpeSpec> read(std::string_view source, std::string_view config) {
-    const auto root = members_of(source);
-    if (!root) return bad("it is no JSON object");
-    const auto listed = root->find("model");
-    const auto model = listed == root->end() ? std::nullopt : members_of(listed->second);
-    if (!model) return bad("it has no object \"model\"");
-    if (auto done = check_model(*model); !done) return done.error();
-    if (auto done = read_steps(*root); !done) return done.error();
-    JsonScan vocab(text_at(*model, "vocab"));
+    JsonScan scan(source);
+    Members model;
+    const Members root = members_at(scan, "model", &model);
+    if (scan.failed() || !scan.at_end()) return bad("it is no JSON object");
+    if (model.empty()) return bad("it has no object \"model\"");
+    if (auto done = check_model(model); !done) return done.error();
+    if (auto done = read_steps(root); !done) return done.error();
+    JsonScan vocab(text_at(model, "vocab"));
     if (auto done = read_vocab(vocab); !done) return done.error();
-    JsonScan merges(text_at(*model, "merges"));
+    JsonScan merges(text_at(model, "merges"));
     if (auto done = read_merges(merges); !done) return done.error();
-    const auto added = document(*root, "added_tokens");
+    const auto added = document(root, "added_tokens");
     if (!added) return added.error();
     for (auto step : {&Reader::read_added, &Reader::place_vocab}) {
       if (auto done = (this->*step)(*added); !done) return done.error();
     }
-    if (auto done = read_unknown(*model); !done) return done.error();
-    const auto post_processor = document(*root, "post_processor");
+    if (auto done = read_unknown(model); !done) return done.error();
+    const auto post_processor = document(root, "post_processor");
     if (!post_processor) return post_processor.error();
     if (auto done = read_post_processor(*post_processor); !done) return done.error();
     if (auto done = read_config(config); !done) return done.error();
@@ -135,6 +138,11 @@ class Reader {
     return {};
   }
 
+  TokenKind kind_of(TokenId id) const {
+    return static_cast<size_t>(id) < spec_.tokens.size()
+               ? spec_.tokens[static_cast<size_t>(id)].kind
+               : TokenKind::Unused;
+  }
   Result<void> place(TokenId id, BpeToken token) {
     if (spec_.tokens.size() <= static_cast<size_t>(id))
       spec_.tokens.resize(static_cast<size_t>(id) + 1);
@@ -188,14 +196,15 @@ class Reader {
     byte_tokens.fill(-1);
     for (const TokenIndex::Entry& entry : by_text_.entries()) {
       const std::string_view written = entry.text;
+      const TokenKind kind = kind_of(entry.id);
       if (!steps_.byte_level) {
-        const bool special = special_ids_.contains(entry.id);
+        const bool special = kind == TokenKind::Special;
         if (const auto code = only_character(written); code && !special)
           spec_.char_tokens.add(*code, entry.id);
         if (const auto byte = byte_of_token(written); byte && !special)
           byte_tokens[*byte] = entry.id;
       }
-      if (added_ids_.contains(entry.id)) continue;
+      if (kind == TokenKind::Added || kind == TokenKind::Special) continue;
       std::optional<std::string> bytes;
       if (steps_.byte_level)
         bytes = from_byte_alphabet(written);
@@ -269,7 +278,6 @@ class Reader {
       const bool special = json_flag(entry, "special");
       if (!added_ids_.insert(*id).second || !added_by_content_.emplace(content, *id).second)
         return bad(fmt::format("{} is listed twice, or its id {} is", where, *id));
-      if (special) special_ids_.insert(*id);
       if (auto done = place_added(entry, content, *id, special); !done) return done;
     }
     return {};
@@ -357,29 +365,40 @@ class Reader {
   }
 
   // A token's text as the file writes it: a string, or an object with its content.
-  Result<std::optional<TokenId>> config_token(const Json& config, const char* key) const {
-    const Json& value = json_member(config, key);
-    if (value.is_null()) return std::optional<TokenId>();
+  Result<std::optional<TokenId>> config_token(const Members& config, const char* key) const {
+    const auto value = config_value(config, key);
+    if (!value) return value.error();
+    if (value->is_null()) return std::optional<TokenId>();
     const std::string content =
-        json_text(value.is_object() ? json_member(value, "content") : value);
+        json_text(value->is_object() ? json_member(*value, "content") : *value);
     const auto id = special(content);
     if (!id)
-      return Error{ErrorCode::BadFormat,
-                   fmt::format("tokenizer_config.json: {} is \"{}\", which tokenizer.json does not "
-                               "have",
-                               key, shown(content))};
+      return bad_config(
+          fmt::format("{} is \"{}\", which tokenizer.json does not have", key, shown(content)));
     return id;
+  }
+  static Error bad_config(std::string message) {
+    return {ErrorCode::BadFormat, "tokenizer_config.json: " + std::move(message)};
+  }
+  static Result<Json> config_value(const Members& config, const char* key) {
+    const std::string_view source = text_at(config, key);
+    if (source.empty()) return Json();
+    Json json = Json::parse(source.begin(), source.end(), nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) return bad_config(fmt::format("{} is no JSON", key));
+    return json;
   }
 
   Result<void> read_config(std::string_view source) {
     if (source.empty()) return {};
-    const Json config = Json::parse(source.begin(), source.end(), nullptr, false);
-    if (!config.is_object())
-      return Error{ErrorCode::BadFormat, "tokenizer_config.json: it is no JSON object"};
+    JsonScan scan(source);
+    const Members config = members_at(scan);
+    if (scan.failed() || !scan.at_end()) return bad_config("it is no JSON object");
     const auto bos = config_token(config, "bos_token");
     if (!bos) return bos.error();
     if (*bos) spec_.bos = *bos;
-    spec_.adds_bos = json_flag(config, "add_bos_token", spec_.adds_bos);
+    const auto adds_bos = config_value(config, "add_bos_token");
+    if (!adds_bos) return adds_bos.error();
+    if (adds_bos->is_boolean()) spec_.adds_bos = adds_bos->get<bool>();
     const auto eos = config_token(config, "eos_token");
     if (!eos) return eos.error();
     if (*eos) spec_.end_ids.push_back(**eos);
@@ -392,7 +411,7 @@ class Reader {
   // The texts are views into the file, which outlives the reading, or into texts_.
   TokenIndex by_text_;
   std::deque<std::string> texts_;
-  std::set<TokenId> added_ids_, special_ids_;
+  std::set<TokenId> added_ids_;
   std::map<std::string, TokenId> added_by_content_;
   std::set<std::string> normalized_texts_;
   static constexpr int64_t kMostIds = INT32_MAX;

@@ -123,10 +123,9 @@ Result<std::unique_ptr<Tokenizer>> BpeTokenizer::make(BpeSpec spec) {
 // as joining, which costs a cut and no id.
 void BpeTokenizer::find_joining_bytes(const std::vector<Merge>& merges) {
   for (const Merge& merge : merges) {
+    if (!bytes(merge.right).starts_with(' ')) continue;
     const std::string_view left = bytes(merge.left);
-    const std::string_view right = bytes(merge.right);
-    if (!left.empty() && !right.empty() && right.front() == ' ')
-      joins_bar_[static_cast<uint8_t>(left.back())] = true;
+    if (!left.empty()) joins_bar_[static_cast<uint8_t>(left.back())] = true;
   }
   joins_bar_[static_cast<uint8_t>(kSpaceBar.back())] = true;  // a run of bars stays together
 }

@@ -53,8 +53,7 @@ void JsonScan::skip_blanks() {
 }
 
 bool JsonScan::expect(char c) {
-  skip_blanks();
-  if (pos_ < source_.size() && source_[pos_] == c) {
+  if (stands(c)) {
     ++pos_;
     return true;
   }
@@ -67,15 +66,13 @@ bool JsonScan::at_end() {
   return pos_ == source_.size();
 }
 
-bool JsonScan::is_text() {
+bool JsonScan::stands(char c) {
   skip_blanks();
-  return pos_ < source_.size() && source_[pos_] == '"';
+  return pos_ < source_.size() && source_[pos_] == c;
 }
-
-bool JsonScan::is_list() {
-  skip_blanks();
-  return pos_ < source_.size() && source_[pos_] == '[';
-}
+bool JsonScan::is_text() { return stands('"'); }
+bool JsonScan::is_list() { return stands('['); }
+bool JsonScan::is_object() { return stands('{'); }
 
 bool JsonScan::enter(char bracket) {
   first_ = true;

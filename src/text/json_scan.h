@@ -24,6 +24,7 @@ class JsonScan {
   bool at_end();   // nothing but white space is left
   bool is_text();  // what comes is a string
   bool is_list();  // what comes is a list
+  bool is_object();
 
   // Behind enter('{') or enter('['), next() is true before each entry and false behind the last;
   // the entry of an object begins with key().
@@ -41,6 +42,7 @@ class JsonScan {
 
  private:
   void skip_blanks();
+  bool stands(char c);  // behind blanks
   bool expect(char c);
   bool skip_string();
   bool unescape(std::string_view escaped, std::string& out);
