@@ -32,37 +32,40 @@ class TokenIndex {
       resize_slots(std::bit_ceil(slots_.size() * 2 + 2));
     const uint64_t hash = hash_of_text(text);
     Slot& slot = slots_[slot_of(text, hash)];
-    if (slot.entry != 0) return false;
+    if (slot.used) return false;
     entries_.push_back({text, id});
-    slot = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(entries_.size())};
+    slot = {text.data(), static_cast<uint32_t>(text.size()), static_cast<uint32_t>(hash >> 32), id,
+            true};
     return true;
   }
   // -1 when there is none.
-  TokenId find(std::string_view text) const {
-    const Slot& slot = slots_[slot_of(text, hash_of_text(text))];
-    return slot.entry == 0 ? -1 : entries_[slot.entry - 1].id;
-  }
+  TokenId find(std::string_view text) const { return slots_[slot_of(text, hash_of_text(text))].id; }
 
  private:
+  // The text lies in the slot, not behind an index: a look-up is a miss less.
   struct Slot {
-    uint32_t tag = 0;    // the high half of the hash
-    uint32_t entry = 0;  // 1 + its index; 0: the slot is free
+    const char* data = nullptr;
+    uint32_t size = 0;
+    uint32_t tag = 0;  // the high half of the hash
+    TokenId id = -1;
+    bool used = false;
   };
   // Where `text` stands, or the free slot where it would.
   size_t slot_of(std::string_view text, uint64_t hash) const {
     const auto tag = static_cast<uint32_t>(hash >> 32);
     size_t at = hash & (slots_.size() - 1);
-    while (slots_[at].entry != 0 &&
-           (slots_[at].tag != tag || entries_[slots_[at].entry - 1].text != text))
+    while (slots_[at].used &&
+           (slots_[at].tag != tag || std::string_view(slots_[at].data, slots_[at].size) != text))
       at = (at + 1) & (slots_.size() - 1);
     return at;
   }
   void resize_slots(size_t n) {
     slots_.assign(n, {});
-    for (size_t i = 0; i < entries_.size(); ++i) {
-      const uint64_t hash = hash_of_text(entries_[i].text);
-      slots_[slot_of(entries_[i].text, hash)] = {static_cast<uint32_t>(hash >> 32),
-                                                 static_cast<uint32_t>(i + 1)};
+    for (const Entry& entry : entries_) {
+      const uint64_t hash = hash_of_text(entry.text);
+      slots_[slot_of(entry.text, hash)] = {entry.text.data(),
+                                           static_cast<uint32_t>(entry.text.size()),
+                                           static_cast<uint32_t>(hash >> 32), entry.id, true};
     }
   }
 
