@@ -61,9 +61,8 @@ class Reader {
     if (auto done = read_merges(merges); !done) return done.error();
     const auto added = document(root, "added_tokens");
     if (!added) return added.error();
-    for (auto step : {&Reader::read_added, &Reader::place_vocab}) {
-      if (auto done = (this->*step)(*added); !done) return done.error();
-    }
+    if (auto done = read_added(*added); !done) return done.error();
+    if (auto done = place_vocab(); !done) return done.error();
     if (auto done = read_unknown(model); !done) return done.error();
     const auto post_processor = document(root, "post_processor");
     if (!post_processor) return post_processor.error();
@@ -190,7 +189,7 @@ class Reader {
   }
 
   // Tokens that are not added must be ways of writing a text.
-  Result<void> place_vocab(const Json& /*added*/) {
+  Result<void> place_vocab() {
     spec_.tokens.reserve(by_text_.size());
     std::array<TokenId, 256> byte_tokens;
     byte_tokens.fill(-1);
