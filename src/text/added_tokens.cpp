@@ -23,8 +23,12 @@ size_t start_of_last(std::string_view text, size_t end) {
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : entries_(std::move(tokens)) {
-  std::sort(entries_.begin(), entries_.end(),
-            [](const AddedToken& a, const AddedToken& b) { return a.text < b.text; });
+  std::stable_sort(entries_.begin(), entries_.end(),
+                   [](const AddedToken& a, const AddedToken& b) { return a.text < b.text; });
+  entries_.erase(
+      std::unique(entries_.begin(), entries_.end(),
+                  [](const AddedToken& a, const AddedToken& b) { return a.text == b.text; }),
+      entries_.end());
   for (const AddedToken& token : entries_) starts_[static_cast<uint8_t>(token.text[0])] = true;
   if (std::count(starts_, starts_ + 256, true) == 1)
     only_start_ = static_cast<int>(std::find(starts_, starts_ + 256, true) - starts_);

@@ -21,7 +21,7 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  // No two tokens have one text.
+  // Of several tokens with one text the first counts.
   explicit AddedTokens(std::vector<AddedToken> tokens = {});
   bool empty() const { return entries_.empty(); }
   std::optional<TokenId> id_of(std::string_view text) const;

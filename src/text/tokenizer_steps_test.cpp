@@ -104,6 +104,29 @@ TEST(TokenizerSteps, TakeLongTextsInReasonableTime) {
   }
 }
 
+TEST(AddedTokens, OfOneTextTheFirstCounts) {
+  const AddedTokens tokens(
+      {{.text = "<a>", .id = 1}, {.text = "<a>", .id = 2}, {.text = "<", .id = 3}});
+  EXPECT_EQ(tokens.id_of("<a>"), 1);
+  EXPECT_EQ(tokens.find("x<a>b", 0, 0, true)->id, 1);
+  EXPECT_EQ(tokens.find("x<a", 0, 0, true)->id, 3);
+  EXPECT_FALSE(tokens.find("xa>", 0, 0, true));
+}
+
+// Two special tokens may be one text when one of them is normalized.
+TEST(AddedTokens, MayLookTheSameWhenNormalized) {
+  Json json = chars_json();
+  json["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", "y"}}}, {"content", "x"}};
+  for (const auto& [content, id, normalized] :
+       {std::tuple("<x>", 900, false), std::tuple("<y>", 901, true)})
+    json["added_tokens"].push_back(
+        {{"id", id}, {"content", content}, {"normalized", normalized}, {"special", true}});
+  const auto t = make(json);
+  ASSERT_TRUE(t);
+  EXPECT_EQ(encode(*t, "<x><y>"), (Ids{900, 901}));
+  EXPECT_EQ(t->specials().id_of("<x>"), 900);
+}
+
 std::string nfc(std::string_view text) {
   std::string out;
   append_nfc(text, out);
