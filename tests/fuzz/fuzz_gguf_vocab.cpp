@@ -23,6 +23,7 @@ std::string_view take_text(std::string_view& rest) {
 
 }  // namespace
 
+// libFuzzer's name. NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace paceline;
   const std::string_view input(reinterpret_cast<const char*>(data), size);

@@ -40,6 +40,7 @@ void compare_scan(std::string_view input) {
 
 }  // namespace
 
+// libFuzzer's name. NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t cut = std::min(input.find('\0'), input.size());

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <vector>
 
+// libFuzzer's name. NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 int main(int argc, char** argv) {
