@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -89,6 +90,41 @@ class Tokenize(cli.CliTest):
         self.assertEqual(from_stdin["ids"], there["ids"])
         shown = cli.run("tokenize", cli.model(), "--text", text, check=0).stdout.decode()
         self.assertEqual(shown, ids + "\n")
+
+    def test_no_weights_are_needed(self):
+        ids = cli.run_json("tokenize", cli.model(), "--text", "a b")["ids"]
+        folder = cli.path("tokenizer alone")
+        os.makedirs(folder, exist_ok=True)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(os.path.join(cli.model(), name), folder)
+        for model in (folder, os.path.join(folder, "tokenizer.json")):
+            self.assertEqual(cli.run_json("tokenize", model, "--text", "a b")["ids"], ids)
+
+    def test_many_at_once(self):
+        folder = cli.path("tokenizer with template")
+        os.makedirs(folder, exist_ok=True)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(os.path.join(cli.model(), name), folder)
+        with open(os.path.join(folder, "chat_template.jinja"), "w", encoding="utf-8") as file:
+            file.write("{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools') }}"
+                       "{% endif %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}")
+        talk = [{"role": "user", "content": "x\ny"}]
+        lines = ["a\nb", [1, 2], {"messages": talk}, {"messages": talk, "add_generation_prompt": False},
+                 {"messages": [{"role": "tool", "content": ""}]}]
+        out = cli.run("tokenize", folder, "--lines",
+                      cli.write("lines", "".join(json.dumps(line) + "\n" for line in lines)),
+                      check=0).stdout
+        ids, text, with_prompt, without, refused = map(json.loads, out.splitlines())
+        self.assertEqual(ids, cli.run_json("tokenize", folder, "--text", "a\nb")["ids"])
+        self.assertEqual(text, cli.run_json("tokenize", folder, "--ids", "1,2")["text"])
+        self.assertEqual(with_prompt["text"], "x\ny>")
+        self.assertEqual(without["text"], "x\ny")
+        self.assertEqual(cli.run_json("tokenize", folder, "--text", "x\ny")["ids"], without["ids"])
+        self.assertIn("no tools", refused["error"])
+        for bad in ("x", "[-1]", "[99999999]", "[1.5]", "3", "{}", '{"messages": 1}',
+                    '{"messages": [{"role": "user"}]}', '{"messages": [], "add_generation_prompt": 1}'):
+            self.assert_refused("tokenize", folder, "--lines", cli.write("bad", '"a"\n' + bad + "\n"),
+                                says="line 2")
 
     def test_json_is_utf8_whatever_the_bytes(self):
         report = cli.run_json("tokenize", cli.model(), "--text-file",

@@ -105,7 +105,7 @@ TEST_F(SmolLm2, KnowsItsEnds) {
   EXPECT_FALSE(tokenizer_->adds_bos());
   ASSERT_EQ(tokenizer_->end_ids().size(), 1u);
   EXPECT_EQ(tokenizer_->end_ids()[0], 2);
-  EXPECT_EQ(tokenizer_->special_id("<|endoftext|>"), 0);
+  EXPECT_EQ(tokenizer_->specials().id_of("<|endoftext|>"), 0);
 }
 
 TEST_F(SmolLm2, RendersAndEncodesItsChatTemplate) {

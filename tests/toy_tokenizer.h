@@ -17,8 +17,8 @@ class ToyTokenizer : public Tokenizer {
   int vocab_size() const override { return static_cast<int>(pieces_.size()); }
   std::string description() const override { return "toy"; }
   // Byte by byte; bytes without a token of their own are left out.
-  void encode(std::string_view text, bool /*read_specials*/,
-              std::vector<TokenId>& ids) const override {
+  void encode(std::string_view text, bool /*read_specials*/, std::vector<TokenId>& ids,
+              bool /*continues*/) const override {
     for (const char c : text) {
       for (size_t id = 0; id < pieces_.size(); ++id) {
         if (pieces_[id] == std::string_view(&c, 1)) {
@@ -38,12 +38,8 @@ class ToyTokenizer : public Tokenizer {
     }
     return false;
   }
-  std::optional<TokenId> special_id(std::string_view text) const override {
-    for (const TokenId id : special_) {
-      if (pieces_[id] == text) return id;
-    }
-    return {};
-  }
+  const AddedTokens& specials() const override { return no_specials_; }
+  int spaces_off_front() const override { return 0; }
   std::optional<TokenId> bos() const override { return {}; }
   bool adds_bos() const override { return false; }
   std::span<const TokenId> end_ids() const override { return {}; }
@@ -51,6 +47,7 @@ class ToyTokenizer : public Tokenizer {
  private:
   std::vector<std::string> pieces_;
   std::vector<TokenId> special_;
+  AddedTokens no_specials_;
 };
 
 // n tokens of two letters each, all different: "aa", "ab" ... up to n = 676.

@@ -1,5 +1,6 @@
 #include "engine/open_text.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 namespace paceline {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 Error in_file(const Checkpoint& checkpoint, const Error& error) {
@@ -18,14 +20,13 @@ Error in_file(const Checkpoint& checkpoint, const Error& error) {
 Result<std::unique_ptr<Tokenizer>> tokenizer_of_gguf(const Metadata& metadata) {
   const auto model = metadata.text("tokenizer.ggml.model");
   if (!model) return std::unique_ptr<Tokenizer>();
-  if (*model != "gpt2") {
-    return Error{ErrorCode::Unsupported, "tokenizer.ggml.model is '" + std::string(*model) +
-                                             "', and only 'gpt2' (byte-level BPE) is known"};
-  }
   const auto tokens = metadata.texts("tokenizer.ggml.tokens");
   if (!tokens) return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.tokens"};
   const auto merges = metadata.texts("tokenizer.ggml.merges");
-  if (!merges) return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.merges"};
+  const auto scores = metadata.numbers("tokenizer.ggml.scores");
+  if (*model == "gpt2" && !merges) {
+    return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.merges"};
+  }
   const auto types = metadata.integers("tokenizer.ggml.token_type");
   if (!types) return Error{ErrorCode::BadFormat, "no list of integers tokenizer.ggml.token_type"};
   std::vector<int32_t> token_types;
@@ -34,14 +35,35 @@ Result<std::unique_ptr<Tokenizer>> tokenizer_of_gguf(const Metadata& metadata) {
     token_types.push_back(type == static_cast<int32_t>(type) ? static_cast<int32_t>(type) : -1);
   }
   return make_bpe(
-      GgufVocab{.tokens = *tokens,
-                .merges = *merges,
+      GgufVocab{.model = *model,
+                .tokens = *tokens,
+                .merges = merges.value_or(std::vector<std::string_view>()),
+                .scores = scores.value_or(std::vector<double>()),
                 .token_types = token_types,
                 .pre = metadata.text("tokenizer.ggml.pre").value_or(std::string_view()),
                 .bos = metadata.integer("tokenizer.ggml.bos_token_id"),
                 .eos = metadata.integer("tokenizer.ggml.eos_token_id"),
                 .eot = metadata.integer("tokenizer.ggml.eot_token_id"),
-                .adds_bos = metadata.boolean("tokenizer.ggml.add_bos_token").value_or(false)});
+                .adds_bos = metadata.boolean("tokenizer.ggml.add_bos_token").value_or(false),
+                .adds_space = metadata.boolean("tokenizer.ggml.add_space_prefix").value_or(true)});
+}
+
+// A whole file, empty where there is none; refused above `limit` bytes.
+Result<std::string> read_small_file(const fs::path& path, uint64_t limit) {
+  std::error_code failed;
+  if (!fs::exists(path, failed)) return std::string();
+  const uint64_t size = fs::file_size(path, failed);
+  if (failed) return Error{ErrorCode::Io, path.string() + ": " + failed.message()};
+  if (size > limit) {
+    return Error{ErrorCode::TooLarge, path.string() + ": has " + std::to_string(size) +
+                                          " bytes, at most " + std::to_string(limit) + " are read"};
+  }
+  std::string text(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(text.data(), static_cast<std::streamsize>(size))) {
+    return Error{ErrorCode::Io, path.string() + ": cannot be read"};
+  }
+  return text;
 }
 
 // chat_template of tokenizer_config.json: a text, or a list of {name, template}.
@@ -77,6 +99,48 @@ Result<std::string> template_source(const Checkpoint& checkpoint) {
   return template_in_config(checkpoint.tokenizer_config_json());
 }
 
+Result<TextOnly> open_json_text(const fs::path& path, bool is_folder) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const fs::path file = is_folder ? path / "tokenizer.json" : path;
+  std::string texts[3];
+  const std::pair<fs::path, uint64_t> files[] = {
+      {file, 256 * kMiB},
+      {file.parent_path() / "tokenizer_config.json", 64 * kMiB},
+      {file.parent_path() / "chat_template.jinja", 16 * kMiB}};
+  for (size_t i = 0; i < 3; ++i) {
+    auto text = read_small_file(files[i].first, files[i].second);
+    if (!text) return text.error();
+    texts[i] = *std::move(text);
+  }
+  const auto& [json, config, jinja] = texts;
+  if (json.empty()) {
+    return Error{ErrorCode::NotFound,
+                 path.string() + (is_folder ? ": no tokenizer.json in this folder"
+                                            : ": no such file, or an empty one")};
+  }
+  const auto in_folder = [&](const Error& error) {
+    return Error{error.code, fs::path(file).remove_filename().string() + error.message};
+  };
+  auto tokenizer = make_bpe(json, config);
+  if (!tokenizer) return in_folder(tokenizer.error());
+  auto source = jinja.empty() ? template_in_config(config) : Result<std::string>(jinja);
+  if (!source) return in_folder(source.error());
+  return TextOnly{*std::move(tokenizer), *std::move(source)};
+}
+
+Result<TextOnly> open_gguf_text(const fs::path& path) {
+  const auto checkpoint = Checkpoint::open(path);
+  if (!checkpoint) return checkpoint.error();
+  auto tokenizer = open_tokenizer(*checkpoint);
+  if (!tokenizer) return tokenizer.error();
+  if (*tokenizer == nullptr) {
+    return Error{ErrorCode::Unsupported, path.string() + ": it has no tokenizer"};
+  }
+  auto source = template_source(*checkpoint);
+  if (!source) return in_file(*checkpoint, source.error());
+  return TextOnly{*std::move(tokenizer), *std::move(source)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const Checkpoint& checkpoint) {
@@ -94,13 +158,27 @@ Result<std::optional<ChatTemplate>> open_chat_template(const Checkpoint& checkpo
                                                        const Tokenizer& tokenizer) {
   const auto source = template_source(checkpoint);
   if (!source) return in_file(checkpoint, source.error());
-  if (source->empty()) return std::optional<ChatTemplate>();
+  auto parsed = parse_chat_template(*source, tokenizer);
+  if (!parsed) return in_file(checkpoint, parsed.error());
+  return parsed;
+}
+
+Result<TextOnly> open_text(const fs::path& path) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  return is_folder || path.extension() == ".json" ? open_json_text(path, is_folder)
+                                                  : open_gguf_text(path);
+}
+
+Result<std::optional<ChatTemplate>> parse_chat_template(std::string_view source,
+                                                        const Tokenizer& tokenizer) {
+  if (source.empty()) return std::optional<ChatTemplate>();
   const auto bos = tokenizer.bos();
   const auto end_ids = tokenizer.end_ids();
   auto parsed = ChatTemplate::parse(
-      *source, bos ? std::string(tokenizer.bytes(*bos)) : std::string(),
+      source, bos ? std::string(tokenizer.bytes(*bos)) : std::string(),
       end_ids.empty() ? std::string() : std::string(tokenizer.bytes(end_ids.front())));
-  if (!parsed) return in_file(checkpoint, parsed.error());
+  if (!parsed) return parsed.error();
   return std::optional<ChatTemplate>(std::move(*parsed));
 }
 

@@ -1,14 +1,17 @@
-// Byte-level BPE from tokenizer.json, the format of the tokenizers library.
+// BPE from tokenizer.json, the format of the tokenizers library.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <unordered_map>
 
 #include "text/bpe.h"
+#include "text/bpe_json_steps.h"
 #include "text/bpe_tokenizer.h"
 #include "text/byte_alphabet.h"
+#include "text/json_scan.h"
 #include "text/utf8.h"
 
 namespace paceline {
@@ -23,37 +26,47 @@ Error bad(std::string message) {
 Error unsupported(std::string message) {
   return {ErrorCode::Unsupported, "tokenizer.json: " + std::move(message)};
 }
+std::string type_of(const Json& step) { return json_text(json_member(step, "type")); }
 
-// A member, or null where it is missing.
-const Json& member(const Json& object, const char* key) {
-  static const Json missing;
-  if (!object.is_object()) return missing;
-  const auto found = object.find(key);
-  return found == object.end() ? missing : *found;
+// The members of a JSON object as text. Of two with one name the last counts.
+using Members = std::map<std::string, std::string_view, std::less<>>;
+// The object at `scan`; a member `inside` that is an object is taken apart too, into its own list,
+// so that the file is gone through once.
+Members members_at(JsonScan& scan, std::string_view inside = {}, Members* of_inside = nullptr) {
+  Members members;
+  if (!scan.enter('{')) return members;
+  while (scan.next('}')) {
+    const std::string name(scan.key());
+    if (name == inside && scan.is_object())
+      *of_inside = members_at(scan);
+    else
+      members[name] = scan.value();
+  }
+  return members;
 }
-bool flag(const Json& object, const char* key, bool otherwise = false) {
-  const Json& value = member(object, key);
-  return value.is_boolean() ? value.get<bool>() : otherwise;
-}
-std::string text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-std::string type_of(const Json& step) { return text(member(step, "type")); }
 
 class Reader {
  public:
   Result<BpeSpec> read(std::string_view source, std::string_view config) {
-    size_t n_keys = 0;
-    const Json root = parse(source, n_keys);
-    if (root.is_discarded() || !root.is_object()) return bad("it is no JSON object");
-    const Json& model = member(root, "model");
-    for (auto step : {&Reader::check_model, &Reader::read_vocab, &Reader::read_merges}) {
-      if (auto done = (this->*step)(model); !done) return done.error();
-    }
-    if (n_keys != member(model, "vocab").size()) return bad("model.vocab names a token twice");
-    if (auto done = read_added(member(root, "added_tokens")); !done) return done.error();
+    JsonScan scan(source);
+    Members model;
+    const Members root = members_at(scan, "model", &model);
+    if (scan.failed() || !scan.at_end()) return bad("it is no JSON object");
+    if (model.empty()) return bad("it has no object \"model\"");
+    if (auto done = check_model(model); !done) return done.error();
     if (auto done = read_steps(root); !done) return done.error();
-    if (auto done = read_post_processor(member(root, "post_processor")); !done) return done.error();
+    JsonScan vocab(text_at(model, "vocab"));
+    if (auto done = read_vocab(vocab); !done) return done.error();
+    JsonScan merges(text_at(model, "merges"));
+    if (auto done = read_merges(merges); !done) return done.error();
+    const auto added = document(root, "added_tokens");
+    if (!added) return added.error();
+    if (auto done = read_added(*added); !done) return done.error();
+    if (auto done = place_vocab(); !done) return done.error();
+    if (auto done = read_unknown(model); !done) return done.error();
+    const auto post_processor = document(root, "post_processor");
+    if (!post_processor) return post_processor.error();
+    if (auto done = read_post_processor(*post_processor); !done) return done.error();
     if (auto done = read_config(config); !done) return done.error();
     if (spec_.adds_bos && !spec_.bos)
       return Error{ErrorCode::BadFormat,
@@ -62,36 +75,73 @@ class Reader {
   }
 
  private:
-  // Parses, and counts the keys of model.vocab as they are written: the parsed object keeps only
-  // one of two equal ones.
-  static Json parse(std::string_view source, size_t& n_keys) {
-    std::string outer[2];
-    const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (event != Json::parse_event_t::key) return true;
-      if (depth == 1 || depth == 2) outer[depth - 1] = parsed.get<std::string>();
-      if (depth == 3 && outer[0] == "model" && outer[1] == "vocab") ++n_keys;
-      return true;
-    };
-    return Json::parse(source.begin(), source.end(), callback, /*allow_exceptions=*/false);
+  static std::string_view text_at(const Members& members, std::string_view name) {
+    const auto found = members.find(name);
+    return found == members.end() ? std::string_view() : found->second;
+  }
+  // A short member as a document, null where it is missing.
+  static Result<Json> document(const Members& members, std::string_view name) {
+    const std::string_view source = text_at(members, name);
+    if (source.empty()) return Json();
+    Json json = Json::parse(source.begin(), source.end(), nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) return bad(fmt::format("{} is no JSON", name));
+    return json;
   }
 
-  Result<void> check_model(const Json& model) {
-    if (text(member(model, "type")) != "BPE")
+  Result<void> check_model(const Members& model) {
+    Json settings = Json::object();  // all but the long lists
+    for (const auto& [name, value] : model) {
+      if (name == "vocab" || name == "merges") continue;
+      auto setting = document(model, name);
+      if (!setting) return setting.error();
+      settings[name] = std::move(*setting);
+    }
+    if (json_text(json_member(settings, "type")) != "BPE")
       return unsupported(fmt::format("model.type is \"{}\"; only BPE is known here",
-                                     shown(text(member(model, "type")))));
+                                     shown(json_text(json_member(settings, "type")))));
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (!text(member(model, key)).empty())
+      if (!json_text(json_member(settings, key)).empty())
         return unsupported(fmt::format("model.{} is not known here", key));
-    const Json& dropout = member(model, "dropout");
+    const Json& dropout = json_member(settings, "dropout");
     if (dropout.is_number() && dropout.get<double>() != 0)
       return unsupported("model.dropout would make ids random");
-    if (flag(model, "byte_fallback"))
-      return unsupported("model.byte_fallback is not known for byte-level vocabularies");
-    spec_.takes_whole_pieces = flag(model, "ignore_merges");
-    spec_.fuse_unknown = flag(model, "fuse_unk");
+    byte_fallback_ = json_flag(settings, "byte_fallback");
+    spec_.takes_whole_pieces = json_flag(settings, "ignore_merges");
+    spec_.fuse_unknown = json_flag(settings, "fuse_unk");
     return {};
   }
 
+  Result<void> read_steps(const Members& root) {
+    Json parts[3];
+    const char* const names[] = {"normalizer", "pre_tokenizer", "decoder"};
+    for (size_t i = 0; i < 3; ++i) {
+      auto part = document(root, names[i]);
+      if (!part) return part.error();
+      parts[i] = std::move(*part);
+    }
+    auto steps = read_bpe_steps(parts[0], parts[1], parts[2]);
+    if (!steps) return steps.error();
+    steps_ = std::move(*steps);
+    if (byte_fallback_ && steps_.byte_level)
+      return unsupported("model.byte_fallback is not known for byte-level vocabularies");
+    if (spec_.takes_whole_pieces && !steps_.byte_level)
+      return unsupported("model.ignore_merges is known for byte-level vocabularies only");
+    spec_.normalizer = steps_.normalizer;
+    spec_.bar_spaces = steps_.bar_spaces;
+    spec_.steps = steps_.cuts;
+    spec_.spaces_off_front = steps_.spaces_off_front;
+    spec_.description = steps_.byte_level ? "byte-level BPE"
+                        : byte_fallback_  ? "BPE with byte fallback"
+                                          : "BPE of characters";
+    if (!steps_.description.empty()) spec_.description += ", " + steps_.description;
+    return {};
+  }
+
+  TokenKind kind_of(TokenId id) const {
+    return static_cast<size_t>(id) < spec_.tokens.size()
+               ? spec_.tokens[static_cast<size_t>(id)].kind
+               : TokenKind::Unused;
+  }
   Result<void> place(TokenId id, BpeToken token) {
     if (spec_.tokens.size() <= static_cast<size_t>(id))
       spec_.tokens.resize(static_cast<size_t>(id) + 1);
@@ -103,72 +153,108 @@ class Reader {
     return {};
   }
   // Ids may have holes, but not so many that a small file asks for a large table.
-  Result<TokenId> id_of(const Json& value, std::string_view where) const {
-    if (!value.is_number_integer()) return bad(fmt::format("{} has no integer id", where));
-    const auto id = value.get<int64_t>();
-    if (id < 0 || id >= most_ids_)
+  Result<TokenId> id_of(std::optional<int64_t> id, std::string_view where) const {
+    if (!id) return bad(fmt::format("{} has no integer id", where));
+    if (*id < 0 || *id >= most_ids_)
       return bad(
-          fmt::format("{} has the id {}, but only {} tokens are listed", where, id, n_listed_));
-    return static_cast<TokenId>(id);
+          fmt::format("{} has the id {}, but only {} tokens are listed", where, *id, n_listed_));
+    return static_cast<TokenId>(*id);
   }
 
-  Result<void> read_vocab(const Json& model) {
-    const Json& vocab = member(model, "vocab");
-    if (!vocab.is_object() || vocab.empty()) return bad("model.vocab is missing or empty");
-    n_listed_ = vocab.size();
-    most_ids_ = std::min(static_cast<int64_t>(vocab.size()) * 2 + 4096, kMostIds);
-    by_text_.reserve(vocab.size());
-    spec_.tokens.resize(vocab.size());
-    for (const auto& [written, value] : vocab.items()) {
-      const auto id = id_of(value, "model.vocab[\"" + shown(written) + "\"]");
-      if (!id) return id.error();
-      by_text_.emplace(written, *id);
+  Result<void> read_vocab(JsonScan& scan) {
+    struct Listed {
+      std::string_view text;
+      std::optional<int64_t> id;
+    };
+    std::vector<Listed> listed;
+    if (scan.enter('{')) {
+      while (scan.next('}')) {
+        const std::string_view text = scan.key();
+        listed.push_back({text, scan.integer()});
+      }
+    }
+    if (scan.failed() || listed.empty()) return bad("model.vocab is missing or empty");
+    n_listed_ = listed.size();
+    most_ids_ = std::min(static_cast<int64_t>(listed.size()) * 2 + 4096, kMostIds);
+    by_text_.reserve(listed.size());
+    // What escapes became belongs to the scan; the index needs it for longer.
+    scan.give_texts_to(texts_);
+    for (const Listed& entry : listed) {
+      if (!entry.id || *entry.id < 0 || *entry.id >= most_ids_)
+        return id_of(entry.id, "model.vocab[\"" + shown(entry.text) + "\"]").error();
+      if (!by_text_.insert(entry.text, static_cast<TokenId>(*entry.id)))
+        return bad("model.vocab names a token twice");
     }
     return {};
   }
 
-  // Tokens that are neither in the byte alphabet nor added have no way into a text.
+  // Tokens that are not added must be ways of writing a text.
   Result<void> place_vocab() {
-    for (const auto& [written, id] : by_text_) {
-      if (added_ids_.contains(id)) continue;
-      auto bytes = from_byte_alphabet(written);
-      if (!bytes || bytes->empty())
+    spec_.tokens.reserve(by_text_.size());
+    std::array<TokenId, 256> byte_tokens;
+    byte_tokens.fill(-1);
+    for (const TokenIndex::Entry& entry : by_text_.entries()) {
+      const std::string_view written = entry.text;
+      const TokenKind kind = kind_of(entry.id);
+      if (!steps_.byte_level) {
+        const bool special = kind == TokenKind::Special;
+        if (const auto code = only_character(written); code && !special)
+          spec_.char_tokens.add(*code, entry.id);
+        if (const auto byte = byte_of_token(written); byte && !special)
+          byte_tokens[*byte] = entry.id;
+      }
+      if (kind == TokenKind::Added || kind == TokenKind::Special) continue;
+      std::optional<std::string> bytes;
+      if (steps_.byte_level)
+        bytes = from_byte_alphabet(written);
+      else if (is_valid_utf8(written))
+        bytes = decoded_piece(written, steps_.decodes_bytes);
+      if (!bytes || (bytes->empty() && steps_.byte_level))
         return bad(
-            fmt::format("model.vocab has \"{}\", which is neither text in the byte alphabet "
-                        "nor among added_tokens",
-                        shown(written)));
-      auto done = place(id, {std::move(*bytes), TokenKind::Normal});
+            fmt::format("model.vocab has \"{}\", which is neither text in the {} nor among "
+                        "added_tokens",
+                        shown(written), steps_.byte_level ? "byte alphabet" : "UTF-8"));
+      auto done = place(entry.id, {std::move(*bytes), TokenKind::Normal});
       if (!done) return done;
     }
+    if (!byte_fallback_) return {};
+    const auto missing = std::find(byte_tokens.begin(), byte_tokens.end(), -1);
+    if (missing != byte_tokens.end())
+      return bad(fmt::format("model.byte_fallback is true, but model.vocab has no \"<0x{:02X}>\"",
+                             missing - byte_tokens.begin()));
+    spec_.byte_fallback = byte_tokens;
     return {};
   }
 
-  Result<void> read_merges(const Json& model) {
-    const Json& merges = member(model, "merges");
-    if (!merges.is_array()) return bad("model.merges is missing");
-    spec_.merges.reserve(merges.size());
-    for (size_t i = 0; i < merges.size(); ++i) {
+  Result<void> read_merges(JsonScan& scan) {
+    bool well_formed = scan.enter('[');
+    size_t i = 0;
+    for (; well_formed && scan.next(']'); ++i) {
       std::string_view left;
       std::string_view right;
-      const Json& entry = merges[i];
-      if (entry.is_string()) {
-        const std::string_view line = entry.get_ref<const std::string&>();
+      if (scan.is_text()) {
+        const std::string_view line = scan.text();
         const size_t blank = line.find(' ');
-        if (blank != std::string_view::npos && line.find(' ', blank + 1) == line.npos) {
+        if (blank != line.npos && line.find(' ', blank + 1) == line.npos) {
           left = line.substr(0, blank);
           right = line.substr(blank + 1);
         }
-      } else if (entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
-                 entry[1].is_string()) {
-        left = entry[0].get_ref<const std::string&>();
-        right = entry[1].get_ref<const std::string&>();
+      } else if (scan.is_list()) {
+        scan.enter('[');
+        if (scan.next(']') && scan.is_text()) left = scan.text();
+        if (!left.empty() && scan.next(']') && scan.is_text()) right = scan.text();
+        if (!right.empty() && scan.next(']')) right = {};  // a third entry
       }
+      if (scan.failed()) break;
       if (left.empty() || right.empty())
         return bad(fmt::format("model.merges[{}] does not name two tokens", i));
       auto merge = find_merge(by_text_, left, right, i);
       if (!merge) return bad("model.merges: " + merge.error().message);
       spec_.merges.push_back(*merge);
     }
+    well_formed = well_formed && !scan.failed() && scan.at_end();
+    if (!well_formed || i >= std::numeric_limits<uint32_t>::max())
+      return bad("model.merges is missing, or no list");
     return {};
   }
 
@@ -177,97 +263,58 @@ class Reader {
     n_listed_ += added.size();
     most_ids_ = std::min(most_ids_ + static_cast<int64_t>(added.size()) * 2, kMostIds);
     for (const Json& entry : added) {
-      const std::string content = text(member(entry, "content"));
+      const std::string content = json_text(json_member(entry, "content"));
       if (content.empty()) return bad("added_tokens has an entry without content");
       const std::string where = "added_tokens \"" + shown(content) + "\"";
-      for (const char* key : {"lstrip", "rstrip", "single_word"})
-        if (flag(entry, key))
-          return unsupported(fmt::format("{} has {}, which is not known here", where, key));
-      const auto id = id_of(member(entry, "id"), where);
+      const Json& written_id = json_member(entry, "id");
+      const auto id =
+          id_of(written_id.is_number_integer() ? std::optional<int64_t>(written_id.get<int64_t>())
+                                               : std::nullopt,
+                where);
       if (!id) return id.error();
-      if (const auto known = by_text_.find(content);
-          known != by_text_.end() && known->second != *id)
-        return bad(
-            fmt::format("{} has the id {}, but {} in model.vocab", where, *id, known->second));
-      const bool special = flag(entry, "special");
-      if (!added_ids_.insert(*id).second || !added_texts_.insert(content).second)
+      if (const TokenId known = by_text_.find(content); known >= 0 && known != *id)
+        return bad(fmt::format("{} has the id {}, but {} in model.vocab", where, *id, known));
+      const bool special = json_flag(entry, "special");
+      if (!added_ids_.insert(*id).second || !added_by_content_.emplace(content, *id).second)
         return bad(fmt::format("{} is listed twice, or its id {} is", where, *id));
-      auto done = place(*id, {content, special ? TokenKind::Special : TokenKind::Added,
-                              flag(entry, "normalized", !special)});
-      if (!done) return done;
-    }
-    if (auto done = place_vocab(); !done) return done;
-    return {};
-  }
-
-  // --- the steps that a text goes through ---
-
-  Result<void> read_steps(const Json& root) {
-    if (const Json& normalizer = member(root, "normalizer"); !normalizer.is_null())
-      return unsupported(
-          fmt::format("the normalizer \"{}\" is not known here", shown(type_of(normalizer))));
-    if (type_of(member(root, "decoder")) != "ByteLevel")
-      return unsupported(fmt::format("the decoder \"{}\" is not known here; ByteLevel is",
-                                     shown(type_of(member(root, "decoder")))));
-    bool has_byte_level = false;
-    if (auto done = read_pre_tokenizer(member(root, "pre_tokenizer"), 0, has_byte_level); !done)
-      return done;
-    if (!has_byte_level) return unsupported("its pre_tokenizer has no ByteLevel step");
-    return {};
-  }
-
-  Result<void> read_pre_tokenizer(const Json& step, int depth, bool& has_byte_level) {
-    const std::string type = type_of(step);
-    if (has_byte_level)
-      return unsupported(
-          fmt::format("the pre_tokenizer \"{}\" behind ByteLevel is not known here", shown(type)));
-    if (type == "Sequence" && depth < 4) {
-      const Json& steps = member(step, "pretokenizers");
-      if (!steps.is_array()) return bad("a pre_tokenizer Sequence has no list of pretokenizers");
-      for (const Json& inner : steps) {
-        auto done = read_pre_tokenizer(inner, depth + 1, has_byte_level);
-        if (!done) return done;
-      }
-    } else if (type == "Digits") {
-      if (!flag(step, "individual_digits"))
-        return unsupported("the pre_tokenizer Digits without individual_digits is not known here");
-      add_step(CutStep::Digits, "digits one by one");
-    } else if (type == "Split") {
-      return read_split(step);
-    } else if (type == "ByteLevel") {
-      has_byte_level = true;
-      if (flag(step, "add_prefix_space", true)) add_step(CutStep::PrefixSpace, "prefix space");
-      if (flag(step, "use_regex", true)) add_step(CutStep::Gpt2, "GPT-2 pattern");
-    } else {
-      return unsupported(
-          fmt::format("the pre_tokenizer \"{}\" is not known here; known are "
-                      "Sequence, Digits, Split and ByteLevel",
-                      shown(type)));
+      if (auto done = place_added(entry, content, *id, special); !done) return done;
     }
     return {};
   }
 
-  Result<void> read_split(const Json& step) {
-    if (text(member(step, "behavior")) != "Isolated" || flag(step, "invert"))
-      return unsupported(fmt::format(
-          "the pre_tokenizer Split with behavior \"{}\"{} is not known "
-          "here; Isolated is",
-          shown(text(member(step, "behavior"))), flag(step, "invert") ? ", inverted," : ""));
-    const Json& pattern = member(member(step, "pattern"), "Regex");
-    if (!pattern.is_string())
-      return unsupported("the pre_tokenizer Split without a Regex pattern is not known here");
-    const auto cut = cut_step_of_pattern(text(pattern));
-    if (!cut) return unsupported("pre_tokenizer Split: " + cut.error().message);
-    add_step(*cut, *cut == CutStep::Llama3  ? "Llama 3 pattern"
-                   : *cut == CutStep::Qwen2 ? "Qwen2 pattern"
-                                            : "GPT-2 pattern");
-    return {};
+  Result<void> place_added(const Json& entry, const std::string& content, TokenId id,
+                           bool special) {
+    AddedToken token{content,
+                     id,
+                     special,
+                     json_flag(entry, "lstrip"),
+                     json_flag(entry, "rstrip"),
+                     json_flag(entry, "single_word")};
+    // The reference decodes what is normalized to its normalized form.
+    std::string bytes = content;
+    const bool normalized = json_flag(entry, "normalized", !special);
+    if (normalized) {
+      std::string room;
+      token.text = spec_.normalizer.apply(content, room);
+      if (token.text.empty() || !normalized_texts_.insert(token.text).second)
+        return bad(fmt::format(
+            "added_tokens \"{}\" is normalized to nothing, or to what another is", shown(content)));
+      if (!special) bytes = token.text;
+    }
+    if (!special && !steps_.byte_level) bytes = decoded_piece(bytes, steps_.decodes_bytes);
+    (normalized ? spec_.added_normalized : spec_.added).push_back(std::move(token));
+    return place(id, {std::move(bytes), special ? TokenKind::Special : TokenKind::Added});
   }
 
-  void add_step(CutStep step, std::string_view name) {
-    spec_.steps.push_back(step);
-    if (!spec_.steps_name.empty()) spec_.steps_name += ", ";
-    spec_.steps_name += name;
+  Result<void> read_unknown(const Members& model) {
+    const auto unknown = document(model, "unk_token");
+    if (!unknown) return unknown.error();
+    const std::string content = json_text(*unknown);
+    if (content.empty()) return {};
+    const auto id = special(content);
+    if (!id) return bad(fmt::format("model.unk_token \"{}\" is no token", shown(content)));
+    spec_.unknown = *id;
+    return {};
   }
 
   // What the library does behind the model: it may put a BOS in front.
@@ -275,7 +322,7 @@ class Reader {
     const std::string type = type_of(step);
     if (step.is_null() || type == "ByteLevel") return {};  // ByteLevel moves offsets only
     if (type == "Sequence") {
-      for (const Json& inner : member(step, "processors"))
+      for (const Json& inner : json_member(step, "processors"))
         if (auto done = read_one_processor(inner); !done) return done;
       return {};
     }
@@ -286,15 +333,15 @@ class Reader {
     if (type == "ByteLevel") return {};
     if (type != "TemplateProcessing")
       return unsupported(fmt::format("the post_processor \"{}\" is not known here", shown(type)));
-    const Json& parts = member(step, "single");
+    const Json& parts = json_member(step, "single");
     if (!parts.is_array()) return bad("the post_processor TemplateProcessing has no \"single\"");
     bool before_text = true;
     for (const Json& part : parts) {
-      if (!member(part, "Sequence").is_null()) {
+      if (!json_member(part, "Sequence").is_null()) {
         before_text = false;
         continue;
       }
-      const std::string name = text(member(member(part, "SpecialToken"), "id"));
+      const std::string name = json_text(json_member(json_member(part, "SpecialToken"), "id"));
       const auto bos = special(name);
       if (!before_text || spec_.bos || !bos)
         return unsupported(
@@ -310,35 +357,47 @@ class Reader {
   // --- tokenizer_config.json ---
 
   std::optional<TokenId> special(const std::string& content) const {
-    for (TokenId id : added_ids_)
-      if (spec_.tokens[static_cast<size_t>(id)].bytes == content) return id;
-    if (const auto found = by_text_.find(content); found != by_text_.end()) return found->second;
-    return std::nullopt;
+    if (const TokenId id = by_text_.find(content); id >= 0) return id;
+    const auto found = added_by_content_.find(content);
+    if (found == added_by_content_.end()) return std::nullopt;
+    return found->second;
   }
 
   // A token's text as the file writes it: a string, or an object with its content.
-  Result<std::optional<TokenId>> config_token(const Json& config, const char* key) const {
-    const Json& value = member(config, key);
-    if (value.is_null()) return std::optional<TokenId>();
-    const std::string content = text(value.is_object() ? member(value, "content") : value);
+  Result<std::optional<TokenId>> config_token(const Members& config, const char* key) const {
+    const auto value = config_value(config, key);
+    if (!value) return value.error();
+    if (value->is_null()) return std::optional<TokenId>();
+    const std::string content =
+        json_text(value->is_object() ? json_member(*value, "content") : *value);
     const auto id = special(content);
     if (!id)
-      return Error{ErrorCode::BadFormat,
-                   fmt::format("tokenizer_config.json: {} is \"{}\", which tokenizer.json does not "
-                               "have",
-                               key, shown(content))};
+      return bad_config(
+          fmt::format("{} is \"{}\", which tokenizer.json does not have", key, shown(content)));
     return id;
+  }
+  static Error bad_config(std::string message) {
+    return {ErrorCode::BadFormat, "tokenizer_config.json: " + std::move(message)};
+  }
+  static Result<Json> config_value(const Members& config, const char* key) {
+    const std::string_view source = text_at(config, key);
+    if (source.empty()) return Json();
+    Json json = Json::parse(source.begin(), source.end(), nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) return bad_config(fmt::format("{} is no JSON", key));
+    return json;
   }
 
   Result<void> read_config(std::string_view source) {
     if (source.empty()) return {};
-    const Json config = Json::parse(source.begin(), source.end(), nullptr, false);
-    if (!config.is_object())
-      return Error{ErrorCode::BadFormat, "tokenizer_config.json: it is no JSON object"};
+    JsonScan scan(source);
+    const Members config = members_at(scan);
+    if (scan.failed() || !scan.at_end()) return bad_config("it is no JSON object");
     const auto bos = config_token(config, "bos_token");
     if (!bos) return bos.error();
     if (*bos) spec_.bos = *bos;
-    spec_.adds_bos = flag(config, "add_bos_token", spec_.adds_bos);
+    const auto adds_bos = config_value(config, "add_bos_token");
+    if (!adds_bos) return adds_bos.error();
+    if (adds_bos->is_boolean()) spec_.adds_bos = adds_bos->get<bool>();
     const auto eos = config_token(config, "eos_token");
     if (!eos) return eos.error();
     if (*eos) spec_.end_ids.push_back(**eos);
@@ -346,10 +405,14 @@ class Reader {
   }
 
   BpeSpec spec_;
-  // Views into the parsed file, which outlives the reading.
-  std::unordered_map<std::string_view, TokenId> by_text_;
+  BpeSteps steps_;
+  bool byte_fallback_ = false;
+  // The texts are views into the file, which outlives the reading, or into texts_.
+  TokenIndex by_text_;
+  std::deque<std::string> texts_;
   std::set<TokenId> added_ids_;
-  std::set<std::string> added_texts_;
+  std::map<std::string, TokenId> added_by_content_;
+  std::set<std::string> normalized_texts_;
   static constexpr int64_t kMostIds = INT32_MAX;
   int64_t most_ids_ = 0;  // ids lie below
   size_t n_listed_ = 0;   // entries of the vocabulary and of added_tokens

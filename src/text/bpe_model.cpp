@@ -6,6 +6,8 @@
 #include <bit>
 #include <queue>
 
+#include "text/utf8.h"
+
 namespace paceline {
 
 namespace {
@@ -22,45 +24,52 @@ uint64_t spread(uint64_t key) { return (key ^ key >> 29) * 0x9E3779B97F4A7C15u; 
 
 }  // namespace
 
-Result<BpeModel> BpeModel::make(std::vector<Merge> merges, Options options) {
+void CharTokens::add(uint32_t code, TokenId id) {
+  uint16_t& page = pages_[code >> 8];
+  if (page == 0) {
+    cells_.resize(cells_.size() + 256, -1);
+    page = static_cast<uint16_t>(cells_.size() / 256);
+  }
+  cells_[static_cast<size_t>(page - 1) * 256 + (code & 0xFF)] = id;
+}
+
+Result<BpeModel> BpeModel::make(const std::vector<Merge>& merges, Options options) {
   BpeModel model;
   const size_t n_slots = std::bit_ceil(std::max<size_t>(merges.size() * 2, 2));
   model.slots_.resize(n_slots);
   model.shift_ = 64 - std::countr_zero(n_slots);
   for (size_t i = 0; i < merges.size(); ++i) {
-    const uint64_t pair = pair_key(merges[i].left, merges[i].right);
-    size_t slot = spread(pair) >> model.shift_;
-    while (model.slots_[slot].rank != kNoRank) {
-      if (model.slots_[slot].pair == pair)
-        return Error{ErrorCode::BadFormat, fmt::format("merges {} and {} join the same two tokens",
-                                                       model.slots_[slot].rank, i)};
-      slot = (slot + 1) & (n_slots - 1);
-    }
-    model.slots_[slot] = {pair, static_cast<uint32_t>(i)};
+    const Merge& merge = merges[i];
+    const auto at = static_cast<size_t>(&model.slot(merge.left, merge.right) - model.slots_.data());
+    if (model.slots_[at].rank != kNoRank)
+      return Error{ErrorCode::BadFormat,
+                   fmt::format("merge {} joins two tokens that an earlier one joins", i)};
+    model.slots_[at] = {pair_key(merge.left, merge.right), merge.rank, merge.merged};
   }
-  model.merges_ = std::move(merges);
   model.options_ = std::move(options);
   return model;
 }
 
-uint32_t BpeModel::rank(TokenId left, TokenId right) const {
+const BpeModel::Slot& BpeModel::slot(TokenId left, TokenId right) const {
   const uint64_t pair = pair_key(left, right);
-  size_t slot = spread(pair) >> shift_;
-  while (slots_[slot].rank != kNoRank && slots_[slot].pair != pair)
-    slot = (slot + 1) & (slots_.size() - 1);
-  return slots_[slot].rank;
+  size_t at = spread(pair) >> shift_;
+  while (slots_[at].rank != kNoRank && slots_[at].pair != pair) at = (at + 1) & (slots_.size() - 1);
+  return slots_[at];
 }
 
 void BpeModel::encode(std::string_view piece, std::vector<TokenId>& ids) const {
   if (!options_.whole_pieces.empty()) {
-    const auto found = options_.whole_pieces.find(std::string(piece));
+    const auto found = options_.whole_pieces.find(piece);
     if (found != options_.whole_pieces.end()) {
       ids.push_back(found->second);
       return;
     }
   }
   const size_t first = ids.size();
-  start(piece, ids);
+  if (options_.char_tokens.empty())
+    start_bytes(piece, ids);
+  else
+    start_chars(piece, ids);
   const size_t n = ids.size() - first;
   if (n <= kShort)
     ids.resize(first + merge_short(ids.data() + first, n));
@@ -68,8 +77,7 @@ void BpeModel::encode(std::string_view piece, std::vector<TokenId>& ids) const {
     merge_long(ids, first);
 }
 
-// One token a byte.
-void BpeModel::start(std::string_view piece, std::vector<TokenId>& ids) const {
+void BpeModel::start_bytes(std::string_view piece, std::vector<TokenId>& ids) const {
   bool after_unknown = false;
   for (char c : piece) {
     const TokenId id = options_.byte_tokens[static_cast<uint8_t>(c)];
@@ -82,19 +90,49 @@ void BpeModel::start(std::string_view piece, std::vector<TokenId>& ids) const {
   }
 }
 
+void BpeModel::start_chars(std::string_view piece, std::vector<TokenId>& ids) const {
+  bool after_unknown = false;
+  for (size_t pos = 0; pos < piece.size();) {
+    const Utf8Char c = read_utf8(piece, pos);
+    const auto length = static_cast<size_t>(c.length);
+    const TokenId id = options_.char_tokens.of(c.code);
+    // The vocabulary has the tokens of all bytes or of none (bpe_tokenizer.h).
+    const bool known = id >= 0 || options_.byte_tokens[0] >= 0;
+    if (id >= 0) {
+      ids.push_back(id);
+    } else if (known) {
+      for (const char byte : piece.substr(pos, length))
+        ids.push_back(options_.byte_tokens[static_cast<uint8_t>(byte)]);
+    } else if (options_.unknown >= 0 && !(options_.fuse_unknown && after_unknown)) {
+      ids.push_back(options_.unknown);
+    }
+    after_unknown = !known;
+    pos += length;
+  }
+}
+
 // Merges ids[0, n) in place, n <= kShort; returns how many are left.
 size_t BpeModel::merge_short(TokenId* ids, size_t n) const {
   uint32_t ranks[kShort];  // ranks[i] is that of the pair (i, i + 1)
-  for (size_t i = 0; i + 1 < n; ++i) ranks[i] = rank(ids[i], ids[i + 1]);
+  TokenId merged[kShort];  // and merged[i] what it becomes
+  const auto look_up = [&](size_t i) {
+    const Slot& found = slot(ids[i], ids[i + 1]);
+    ranks[i] = found.rank;
+    merged[i] = found.merged;
+  };
+  for (size_t i = 0; i + 1 < n; ++i) look_up(i);
   while (n > 1) {
     const size_t at = static_cast<size_t>(std::min_element(ranks, ranks + n - 1) - ranks);
     if (ranks[at] == kNoRank) break;
-    ids[at] = merges_[ranks[at]].merged;
+    ids[at] = merged[at];
     std::copy(ids + at + 2, ids + n, ids + at + 1);
-    if (at + 2 < n) std::copy(ranks + at + 2, ranks + n - 1, ranks + at + 1);
+    if (at + 2 < n) {
+      std::copy(ranks + at + 2, ranks + n - 1, ranks + at + 1);
+      std::copy(merged + at + 2, merged + n - 1, merged + at + 1);
+    }
     --n;
-    if (at > 0) ranks[at - 1] = rank(ids[at - 1], ids[at]);
-    if (at + 1 < n) ranks[at] = rank(ids[at], ids[at + 1]);
+    if (at > 0) look_up(at - 1);
+    if (at + 1 < n) look_up(at);
   }
   return n;
 }
@@ -114,13 +152,13 @@ void BpeModel::merge_long(std::vector<TokenId>& ids, size_t first) const {
   // Rank above position, so that the smallest is the leftmost of the lowest rank.
   std::vector<uint64_t> pairs;
   for (uint32_t i = 0; i + 1 < n; ++i) {
-    const uint32_t r = rank(token[i], token[i + 1]);
+    const uint32_t r = slot(token[i], token[i + 1]).rank;
     if (r != kNoRank) pairs.push_back(static_cast<uint64_t>(r) << 32 | i);
   }
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> heap(std::greater<>(),
                                                                             std::move(pairs));
   const auto push = [&](uint32_t left) {
-    const uint32_t r = rank(token[left], token[links[left].next]);
+    const uint32_t r = slot(token[left], token[links[left].next]).rank;
     if (r != kNoRank) heap.push(static_cast<uint64_t>(r) << 32 | left);
   };
   while (!heap.empty()) {
@@ -129,9 +167,10 @@ void BpeModel::merge_long(std::vector<TokenId>& ids, size_t first) const {
     heap.pop();
     if (token[left] < 0 || links[left].next == kNone) continue;
     const uint32_t right = links[left].next;
-    if (rank(token[left], token[right]) != wanted) continue;
+    const Slot& merge = slot(token[left], token[right]);
+    if (merge.rank != wanted) continue;
 
-    token[left] = merges_[wanted].merged;
+    token[left] = merge.merged;
     token[right] = -1;  // no longer a token of its own
     links[left].next = links[right].next;
     if (links[left].next != kNone) {

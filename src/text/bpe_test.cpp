@@ -63,10 +63,10 @@ TEST(GgufVocab, SaysWhatIsWrong) {
   EXPECT_EQ(
       error_after([](Parts& p) { p.pre = "tekken"; }),
       "tokenizer.ggml.pre: the pre-tokenizer \"tekken\" is not known; known are gpt-2, smollm, "
-      "llama-bpe and qwen2");
+      "llama-bpe, qwen2, qwen35 and gpt-4o");
   EXPECT_EQ(error_after([](Parts& p) { p.pre = "default"; }),
             "tokenizer.ggml.pre: the pre-tokenizer \"default\" is not known; known are gpt-2, "
-            "smollm, llama-bpe and qwen2");
+            "smollm, llama-bpe, qwen2, qwen35 and gpt-4o");
   EXPECT_EQ(error_after([](Parts& p) { p.pre = ""; }),
             "the file has no tokenizer.ggml.pre, so how it cuts text into words is not known");
   EXPECT_EQ(error_after([](Parts& p) { p.tokens[2] = "a"; }),
@@ -81,7 +81,7 @@ TEST(GgufVocab, SaysWhatIsWrong) {
   EXPECT_EQ(error_after([](Parts& p) {
               p.merges = {"a b", "a b"};
             }),
-            "tokenizer.ggml.merges: merges 0 and 1 join the same two tokens");
+            "tokenizer.ggml.merges: merge 1 joins two tokens that an earlier one joins");
   EXPECT_EQ(error_after([](Parts& p) { p.tokens[1] = "b c"; }),
             "tokenizer.ggml.tokens[1] is \"b c\", which is no text in the byte alphabet of a "
             "byte-level vocabulary");
@@ -122,28 +122,39 @@ TEST(TokenizerJson, SaysWhatItDoesNotKnow) {
     return json_error_after([&](Json& j) { j["pre_tokenizer"] = std::move(step); });
   };
   EXPECT_EQ(
-      pre({{"type", "Metaspace"}}),
-      "tokenizer.json: the pre_tokenizer \"Metaspace\" is not known here; known are Sequence, "
-      "Digits, Split and ByteLevel");
+      pre({{"type", "Whitespace"}}),
+      "tokenizer.json: the pre_tokenizer \"Whitespace\" is not known here; known are Sequence, "
+      "Digits, Split, ByteLevel and Metaspace");
+  EXPECT_EQ(pre({{"type", "Metaspace"}, {"replacement", "_"}}),
+            "tokenizer.json: the pre_tokenizer Metaspace with replacement \"_\" is not known here; "
+            "\u2581 is");
+  EXPECT_EQ(pre({{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "last"}}),
+            "tokenizer.json: the pre_tokenizer Metaspace with prepend_scheme \"last\" is not known "
+            "here");
   EXPECT_EQ(pre({{"type", "Digits"}, {"individual_digits", false}}),
             "tokenizer.json: the pre_tokenizer Digits without individual_digits is not known here");
-  EXPECT_EQ(pre({{"type", "Digits"}, {"individual_digits", true}}),
-            "tokenizer.json: its pre_tokenizer has no ByteLevel step");
+  EXPECT_EQ(
+      pre({{"type", "Digits"}, {"individual_digits", true}}),
+      "tokenizer.json: the decoder \"ByteLevel\" is not known here as it stands; known are "
+      "ByteLevel with the pre_tokenizer ByteLevel, and a Sequence of Replace (\"\u2581\" by a "
+      "space), ByteFallback, Fuse and Strip (of spaces in front)");
   EXPECT_EQ(
       pre({{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", "\\d"}}}}),
       "tokenizer.json: pre_tokenizer Split: the split pattern \"\\d\" is not known; known are "
-      "those of GPT-2, Llama 3 and Qwen2");
+      "those of GPT-2, Llama 3, Qwen2, Qwen3.5 and GPT-4o");
   EXPECT_EQ(pre({{"type", "Split"}, {"behavior", "Removed"}, {"pattern", {{"Regex", "\\d"}}}}),
             "tokenizer.json: the pre_tokenizer Split with behavior \"Removed\" is not known here; "
             "Isolated is");
   EXPECT_EQ(json_error_after([](Json& j) {
               j["normalizer"] = {{"type", "NFKC"}};
             }),
-            "tokenizer.json: the normalizer \"NFKC\" is not known here");
+            "tokenizer.json: the normalizer \"NFKC\" is not known here; known are Sequence, NFC, "
+            "Replace and Prepend");
   EXPECT_EQ(json_error_after([](Json& j) {
               j["decoder"] = {{"type", "WordPiece"}};
             }),
-            "tokenizer.json: the decoder \"WordPiece\" is not known here; ByteLevel is");
+            "tokenizer.json: the decoder \"WordPiece\" is not known here with the pre_tokenizer "
+            "ByteLevel; ByteLevel is");
   EXPECT_EQ(json_error_after([](Json& j) {
               j["post_processor"] = {{"type", "BertProcessing"}};
             }),
@@ -152,8 +163,6 @@ TEST(TokenizerJson, SaysWhatItDoesNotKnow) {
             "tokenizer.json: model.type is \"Unigram\"; only BPE is known here");
   EXPECT_EQ(json_error_after([](Json& j) { j["model"]["dropout"] = 0.1; }),
             "tokenizer.json: model.dropout would make ids random");
-  EXPECT_EQ(json_error_after([](Json& j) { j["added_tokens"][0]["lstrip"] = true; }),
-            "tokenizer.json: added_tokens \"<|endoftext|>\" has lstrip, which is not known here");
 }
 
 TEST(TokenizerJson, SaysWhatIsWrong) {

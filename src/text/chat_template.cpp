@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "text/added_tokens.h"
 #include "text/jinja_eval.h"
 #include "text/jinja_parser.h"
 #include "text/utf8.h"
@@ -41,15 +40,6 @@ Dict variables(std::span<const ChatMessage> messages, bool add_generation_prompt
   return globals;
 }
 
-AddedTokens special_tokens(const Tokenizer& tokenizer) {
-  AddedTokens tokens;
-  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
-    if (tokenizer.is_special(id) && !tokenizer.bytes(id).empty())
-      tokens.add(std::string(tokenizer.bytes(id)), id);
-  tokens.sort();
-  return tokens;
-}
-
 }  // namespace
 
 ChatTemplate::ChatTemplate(std::unique_ptr<Program> program) : program_(std::move(program)) {}
@@ -86,9 +76,13 @@ Result<std::vector<TokenId>> ChatTemplate::encode(std::span<const ChatMessage> m
   if (!rendered) return rendered.error();
   const std::string_view text = rendered->bytes;
   const std::string_view from_user = rendered->from_user;
-  const AddedTokens specials = special_tokens(tokenizer);
+  const AddedTokens& specials = tokenizer.specials();
 
   std::vector<TokenId> ids;
+  const auto encode_piece = [&](size_t from, size_t to) {
+    tokenizer.encode(text.substr(from, to - from), /*read_specials=*/false, ids,
+                     /*continues=*/from > 0);
+  };
   size_t plain = 0;  // where the piece since the last special token starts
   size_t pos = 0;
   while (pos < text.size()) {
@@ -96,15 +90,16 @@ Result<std::vector<TokenId>> ChatTemplate::encode(std::span<const ChatMessage> m
     const size_t begin = std::min(from_user.find('\0', pos), text.size());
     const size_t end = std::min(from_user.find('\1', begin), text.size());
     for (pos = begin; pos < end;) {
-      const auto match = specials.find(text.substr(0, end), pos);
+      const auto match = specials.find_within(text, pos, end, plain);
       if (!match) break;
-      tokenizer.encode(text.substr(plain, match->pos - plain), /*read_specials=*/false, ids);
+      if (match->begin > plain) encode_piece(plain, match->begin);
       ids.push_back(match->id);
-      plain = pos = match->pos + match->length;
+      plain = match->end;
+      pos = match->next;
     }
     pos = end;
   }
-  tokenizer.encode(text.substr(plain), /*read_specials=*/false, ids);
+  encode_piece(plain, text.size());
   if (tokenizer.adds_bos() && (ids.empty() || ids[0] != *tokenizer.bos()))
     ids.insert(ids.begin(), *tokenizer.bos());
   return ids;

@@ -221,6 +221,8 @@ class Evaluator : public Context {
       case ExprKind::Filter:
         return call_builtin(*find_filter(expr.name), evaluate(*expr.children[0]), expr);
       case ExprKind::Test:
+        if (expr.name == "defined" && names_function(*expr.children[0])) return true;
+        if (expr.name == "undefined" && names_function(*expr.children[0])) return false;
         return call_builtin(*find_test(expr.name), evaluate(*expr.children[0]), expr);
       case ExprKind::Not:
         return !is_true(evaluate(*expr.children[0]));
@@ -358,6 +360,13 @@ class Evaluator : public Context {
     const Builtin* function = find_function(call.name);
     if (!function) return fail(ErrorCode::BadFormat, fmt::format("\"{}\" is undefined", call.name));
     return call_builtin(*function, {}, call);
+  }
+
+  // Whether a bare name is that of a function and of no variable: functions are no values here, but
+  // templates ask whether the renderer has them.
+  bool names_function(const Expr& expr) {
+    if (expr.kind != ExprKind::Name || !lookup(expr.name).is_undefined()) return false;
+    return find_function(expr.name) != nullptr || expr.name == "namespace" || expr.name == "dict";
   }
 
   Value call_dict(const Expr& call) {

@@ -20,10 +20,16 @@ enum class CutStep {
   Gpt2,         // the pattern of GPT-2
   Llama3,       // the pattern of Llama 3: up to three digits together
   Qwen2,        // the same with single digits
+  Qwen35,       // the same with marks as parts of words
+  Gpt4o,        // the pattern of GPT-4o: words begin anew where lower case turns to upper
+  AfterSpace,   // behind every space
+  BeforeBar,    // before every U+2581, the mark that stands for a space
 };
 
 // The step for a pattern as tokenizer.json writes it; Unsupported, naming it, for any other.
 Result<CutStep> cut_step_of_pattern(std::string_view pattern);
+// "Llama 3 pattern" and the like.
+std::string_view name_of(CutStep step);
 
 // The steps for a name of GGUF's tokenizer.ggml.pre. Unsupported, listing the known, otherwise.
 Result<std::vector<CutStep>> cut_steps_of_pre(std::string_view pre);

@@ -5,8 +5,16 @@
 namespace paceline {
 
 void StreamDecoder::add(TokenId id, std::string& text) {
-  if (tokenizer_->is_special(id)) return;
-  pending_ += tokenizer_->bytes(id);
+  if (!keep_specials_ && tokenizer_->is_special(id)) return;
+  std::string_view bytes = tokenizer_->bytes(id);
+  while (spaces_to_drop_ > 0 && !bytes.empty()) {
+    if (bytes.front() == ' ')
+      bytes.remove_prefix(1);
+    else
+      spaces_to_drop_ = 1;  // the text has begun
+    --spaces_to_drop_;
+  }
+  pending_ += bytes;
   size_t pos = 0;
   while (pos < pending_.size()) {
     const Utf8Char c = read_utf8(pending_, pos);
@@ -26,9 +34,9 @@ void StreamDecoder::finish(std::string& text) {
   pending_.clear();
 }
 
-std::string decode(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
+std::string decode(const Tokenizer& tokenizer, std::span<const TokenId> ids, bool keep_specials) {
   std::string text;
-  StreamDecoder decoder(tokenizer);
+  StreamDecoder decoder(tokenizer, keep_specials);
   for (TokenId id : ids) decoder.add(id, text);
   decoder.finish(text);
   return text;

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "text/added_tokens.h"
 
 namespace paceline {
 
@@ -23,14 +24,19 @@ class Tokenizer {
 
   // Appends the ids of `text`. With read_specials, special tokens written out in the text become
   // their ids; without, they are plain text, which is what text from a user must be. Adds no BOS.
-  // Invalid UTF-8: each maximal invalid part becomes U+FFFD first.
-  virtual void encode(std::string_view text, bool read_specials,
-                      std::vector<TokenId>& ids) const = 0;
+  // Invalid UTF-8: each maximal invalid part becomes U+FFFD first. `continues`: this is no start of
+  // a text but stands behind a special token; some vocabularies put a space in front of a start
+  // only.
+  virtual void encode(std::string_view text, bool read_specials, std::vector<TokenId>& ids,
+                      bool continues = false) const = 0;
   // The bytes of one token; they need not be whole UTF-8 characters. Special tokens give their
   // written form, unknown ids nothing.
   virtual std::string_view bytes(TokenId id) const = 0;
   virtual bool is_special(TokenId id) const = 0;
-  virtual std::optional<TokenId> special_id(std::string_view text) const = 0;
+  virtual const AddedTokens& specials() const = 0;
+  // As many spaces, where there are any, does decoding drop at the start of a text: encoding has
+  // put them there.
+  virtual int spaces_off_front() const = 0;
 
   virtual std::optional<TokenId> bos() const = 0;
   virtual bool adds_bos() const = 0;  // whether raw text is to be preceded by it
@@ -40,10 +46,14 @@ class Tokenizer {
 
 // Turns tokens into text as they come, never cutting a UTF-8 character: bytes of an unfinished one
 // are held back. Bytes that can no longer become a character turn into U+FFFD, one for each maximal
-// invalid part (the rule of Unicode section 3.9). Special tokens are dropped.
+// invalid part (the rule of Unicode section 3.9). Special tokens are dropped, or, with
+// keep_specials, written; and the spaces that the tokenizer drops at the start are dropped.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+  explicit StreamDecoder(const Tokenizer& tokenizer, bool keep_specials = false)
+      : tokenizer_(&tokenizer),
+        keep_specials_(keep_specials),
+        spaces_to_drop_(tokenizer.spaces_off_front()) {}
   // Appends to `text` what has become certain.
   void add(TokenId id, std::string& text);
   // The end: what is still held back turns into U+FFFD.
@@ -51,9 +61,12 @@ class StreamDecoder {
 
  private:
   const Tokenizer* tokenizer_;
+  bool keep_specials_;
+  int spaces_to_drop_;
   std::string pending_;
 };
 
-std::string decode(const Tokenizer& tokenizer, std::span<const TokenId> ids);
+std::string decode(const Tokenizer& tokenizer, std::span<const TokenId> ids,
+                   bool keep_specials = false);
 
 }  // namespace paceline

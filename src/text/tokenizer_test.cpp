@@ -92,9 +92,9 @@ TEST(Tokenizer, ReadsSpecialTokensOnlyWhenTold) {
   std::string back;
   for (TokenId id : plain) back += t->bytes(id);
   EXPECT_EQ(back, text);
-  EXPECT_EQ(t->special_id("<|im_end|>"), 2);
-  EXPECT_EQ(t->special_id("<think>"), std::nullopt);   // added, but not special
-  EXPECT_EQ(encode(*t, "<think>", false).size(), 1u);  // and so read in any text
+  EXPECT_EQ(t->specials().id_of("<|im_end|>"), 2);
+  EXPECT_EQ(t->specials().id_of("<think>"), std::nullopt);  // added, but not special
+  EXPECT_EQ(encode(*t, "<think>", false).size(), 1u);       // and so read in any text
   EXPECT_EQ(decode(*t, encode(*t, "a<|im_end|><think>b", true)), "a<think>b");
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/types.h"
+#include "text/text_hash.h"
 
 namespace paceline {
 
@@ -21,7 +21,7 @@ class WordCache {
   void append(std::string_view piece, std::vector<TokenId>& ids, const Encode& encode) {
     if (piece.size() > kLongest) return encode(piece, ids);
     if (slots_.empty()) slots_.resize(kFirstSlots);
-    const uint64_t hash = hash_of(piece);
+    const uint64_t hash = hash_of_text(piece);
     size_t at = hash & (slots_.size() - 1);
     for (; slots_[at].length != 0; at = (at + 1) & (slots_.size() - 1)) {
       const Slot& slot = slots_[at];
@@ -52,16 +52,6 @@ class WordCache {
 
   std::string_view word_of(const Slot& slot) const {
     return std::string_view(words_).substr(slot.first_byte, slot.length);
-  }
-  static uint64_t hash_of(std::string_view piece) {
-    uint64_t hash = piece.size() * 0x9E3779B97F4A7C15u;
-    for (size_t i = 0; i < piece.size(); i += 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, piece.data() + i, piece.size() - i < 8 ? piece.size() - i : 8);
-      hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
-      hash ^= hash >> 32;
-    }
-    return hash;
   }
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);

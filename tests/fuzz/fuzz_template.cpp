@@ -7,6 +7,7 @@
 #include "text/chat_template.h"
 #include "text/utf8.h"
 
+// libFuzzer's name. NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace paceline;
   const std::string_view input(reinterpret_cast<const char*>(data), size);

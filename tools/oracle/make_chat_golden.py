@@ -7,6 +7,7 @@
 Writes chat_templates.jsonl (a template and what it gives for each conversation: the text, or null
 where it raises) and chat_smollm2.jsonl (the real template, with ids).
 """
+import datetime
 import itertools
 import json
 import pathlib
@@ -44,6 +45,7 @@ def environment():
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
     env.filters["tojson"] = tojson
     env.globals["raise_exception"] = raise_exception
+    env.globals["strftime_now"] = lambda format: datetime.datetime.now().strftime(format)
     return env
 
 
