@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/part_name.h"
 #include "io/safetensors_index.h"
 #include "io/safetensors_reader.h"
 #include "io/shown.h"
@@ -130,6 +131,7 @@ class FolderReader {
   // One file without an index.
   Result<void> read_single(const std::vector<std::string>& names) {
     if (names.empty()) return no_weights();
+    if (is_one_set(names)) return read_set(names);
     std::string chosen = names.front();
     if (names.size() > 1) {
       if (!std::ranges::binary_search(names, kSingleName)) {
@@ -151,6 +153,50 @@ class FolderReader {
     folder_.tensors = std::move(contents->tensors);
     folder_.files.push_back(std::move(*file));
     warn_of_strays(names, std::vector<std::string_view>{chosen});
+    return {};
+  }
+
+  static bool is_one_set(const std::vector<std::string>& names) {
+    const auto first = PartName::of(names.front());
+    return first && std::ranges::all_of(names, [&](const std::string& name) {
+             const auto part = PartName::of(name);
+             return part && part->same_set(*first);
+           });
+  }
+
+  // Shards without an index: NAME-00001-of-0000N and so on, all of them and nothing else.
+  Result<void> read_set(const std::vector<std::string>& names) {
+    const PartName set = *PartName::of(names.front());
+    std::vector<std::string> missing;
+    for (int i = 1; i <= set.count; ++i) {
+      const std::string part = set.with(i).text();
+      if (!std::ranges::binary_search(names, part)) missing.push_back(quoted_name(part));
+    }
+    if (!missing.empty()) {
+      return error(ErrorCode::NotFound,
+                   fmt::format("{} of {} shards are missing: {}; fetch them again", missing.size(),
+                               set.count, listed(missing, kNamesInAnError)));
+    }
+    std::map<std::string, std::string> places;  // the file of each tensor
+    for (const std::string& name : names) {
+      auto file = open_weight_file(path_ / name, name);
+      if (!file) return file.error();
+      auto contents = read_safetensors(file->map.bytes(), shown_path(file->path));
+      if (!contents) return contents.error();
+      for (Tensor& tensor : contents->tensors) {
+        const auto [place, is_new] = places.emplace(tensor.name, name);
+        if (!is_new) {
+          return error(ErrorCode::BadFormat,
+                       fmt::format("tensor {} lies in {} and in {}, and there is no {} that says "
+                                   "which is meant",
+                                   quoted_name(tensor.name), quoted_name(place->second),
+                                   quoted_name(name), kIndexName));
+        }
+        folder_.tensors.push_back(std::move(tensor));
+      }
+      folder_.files.push_back(std::move(*file));
+    }
+    if (folder_.tensors.empty()) return error(ErrorCode::BadFormat, "no tensors in any shard");
     return {};
   }
 

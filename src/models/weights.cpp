@@ -4,10 +4,11 @@
 #include <array>
 #include <atomic>
 
+#include "base/check.h"
 #include "base/mapped_file.h"
-#include "base/types.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "io/convert.h"
 #include "io/shown.h"
 
 namespace paceline {
@@ -16,9 +17,14 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kNamesInAnError = 20;
 
-WeightType packed_type(DType type, WeightsType wanted) {
-  if (wanted == WeightsType::F32) return WeightType::F32;
-  if (wanted == WeightsType::BF16) return WeightType::BF16;
+// The type of the file that the packed matrix holds.
+DType type_to_pack(DType stored, WeightsType wanted) {
+  if (wanted == WeightsType::F32) return DType::F32;
+  if (wanted == WeightsType::BF16) return DType::BF16;
+  return streamed_as(stored);
+}
+
+WeightType kernel_type(DType type) {
   switch (type) {
     case DType::F32:
       return WeightType::F32;
@@ -32,12 +38,10 @@ WeightType packed_type(DType type, WeightsType wanted) {
       return WeightType::Q4_0;
     case DType::Q4_1:
       return WeightType::Q4_1;
+    default:
+      check(false, "a type without kernels");
+      return WeightType::F32;
   }
-  return WeightType::F32;
-}
-
-bool is_stored_as(DType stored, WeightType packed) {
-  return packed == packed_type(stored, WeightsType::Native);
 }
 
 // Row r of a matrix whose heads rotate halves, in a file whose heads rotate pairs.
@@ -84,7 +88,8 @@ void WeightLoader::matrix(std::string_view name, int n_out, int n_in, PackedMatr
                           RowOrder order, int head_dim) {
   const Tensor* tensor = wanted(name, {n_out, n_in});
   if (tensor == nullptr) return;
-  *to = {.type = packed_type(tensor->type, type_), .n_out = n_out, .n_in = n_in, .data = nullptr};
+  const DType packed = type_to_pack(tensor->type, type_);
+  *to = {.type = kernel_type(packed), .n_out = n_out, .n_in = n_in, .data = nullptr};
   jobs_.push_back({tensor, to, order, head_dim, bytes_});
   bytes_ += (to->bytes() + kAlignment - 1) / kAlignment * kAlignment;
   streamed_bytes_ += static_cast<int64_t>(to->bytes());
@@ -105,12 +110,12 @@ void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) con
   PackedMatrix& m = *job.to;
   std::byte* packed = memory + job.offset;
   const size_t tile_size = tile_bytes(m.type, m.n_in);
-  const bool as_stored = is_stored_as(job.tensor->type, m.type);
-  const size_t stored_row = as_stored ? row_bytes(m.type, m.n_in) : 0;
+  const DType type = type_to_pack(job.tensor->type, type_);
+  const bool as_stored = type == job.tensor->type;
+  const size_t row_size = row_bytes(m.type, m.n_in);
   pool.split(m.tiles(), 1, [&](int64_t begin, int64_t end) {
     // Rows of one tile in the type to be packed, where the file has another.
-    std::vector<float> wide(as_stored ? 0 : m.n_in);
-    std::vector<std::byte> converted(as_stored ? 0 : row_bytes(m.type, m.n_in) * kTileOutputs);
+    std::vector<std::byte> converted(as_stored ? 0 : row_size * kTileOutputs);
     for (int64_t tile = begin; tile < end; ++tile) {
       std::array<const std::byte*, kTileOutputs> rows = {};
       for (int o = 0; o < kTileOutputs; ++o) {
@@ -118,20 +123,12 @@ void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) con
         if (row >= m.n_out) continue;
         const int64_t from = source_row(row, job.order, job.head_dim);
         if (as_stored) {
-          rows[o] = job.tensor->data.data() + from * stored_row;
+          rows[o] = job.tensor->data.data() + from * row_size;
           continue;
         }
-        dequantize(*job.tensor, from * m.n_in, wide);
-        std::byte* to = converted.data() + o * row_bytes(m.type, m.n_in);
-        if (m.type == WeightType::F32) {
-          std::copy_n(reinterpret_cast<const std::byte*>(wide.data()), wide.size() * 4, to);
-        } else {
-          for (int k = 0; k < m.n_in; ++k) {
-            const bf16 x = to_bf16(wide[k]);
-            std::copy_n(reinterpret_cast<const std::byte*>(&x), 2, to + 2 * k);
-          }
-        }
-        rows[o] = to;
+        const auto to = std::span(converted).subspan(o * row_size, row_size);
+        convert(*job.tensor, from * m.n_in, type, to);
+        rows[o] = to.data();
       }
       pack_tile(m.type, m.n_in, rows, packed + tile * tile_size);
     }
