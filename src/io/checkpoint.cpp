@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -81,6 +82,15 @@ const Tensor* Checkpoint::find(std::string_view name) const {
 
 const Metadata* Checkpoint::metadata() const {
   return state_->kind == Kind::Gguf ? &state_->metadata : nullptr;
+}
+
+void Checkpoint::read_ahead(std::span<const std::byte> data) const {
+  for (const WeightFile& file : state_->contents.files) {
+    const auto bytes = file.map.bytes();
+    const bool inside = std::greater_equal<>()(data.data(), bytes.data()) &&
+                        std::less<>()(data.data(), bytes.data() + bytes.size());
+    if (inside) return file.map.read_ahead(data);
+  }
 }
 
 const std::string& Checkpoint::config_json() const { return state_->contents.config_json; }

@@ -70,6 +70,9 @@ class Checkpoint {
   const Tensor* find(std::string_view name) const;  // null when there is none
   const Metadata* metadata() const;                 // GGUF only, else null
 
+  // MappedFile::read_ahead for bytes of a tensor.
+  void read_ahead(std::span<const std::byte> data) const;
+
   // Files of a folder, as text; empty where there is no such file, as for a GGUF file. Read at
   // open; refused above 16 MiB (tokenizer_config.json 64 MiB, tokenizer.json 256 MiB).
   const std::string& config_json() const;

@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kIndexName = "model.safetensors.index.json";
 constexpr const char* kSingleName = "model.safetensors";
 constexpr size_t kNamesInAnError = 20;
+constexpr int kDeepestNesting = 256;  // known files stay below 20; whoever reads may recurse
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kLargestIndex = 256 * kMiB;
@@ -61,6 +62,22 @@ Result<std::string> read_text(const fs::path& path, uint64_t limit) {
   in.read(text.data(), static_cast<std::streamsize>(size));
   if (!in) return Error{ErrorCode::Io, fmt::format("{}: cannot be read", shown_path(path))};
   return text;
+}
+
+// How deep brackets stand in each other, strings left out; on bytes that are no JSON some number.
+int deepest_nesting(std::string_view json) {
+  int depth = 0;
+  int deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string && c == '\\') ++i;
+    if (in_string) continue;
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if (c == ']' || c == '}') --depth;
+  }
+  return deepest;
 }
 
 // Names of the files in a folder with this ending, sorted; hidden ones are no weights.
@@ -123,6 +140,12 @@ class FolderReader {
     for (const Text& entry : texts) {
       auto text = read_text(path_ / entry.name, entry.limit);
       if (!text) return text.error();
+      const bool is_json = std::string_view(entry.name).ends_with(".json");
+      if (is_json && deepest_nesting(*text) > kDeepestNesting) {
+        return Error{ErrorCode::BadFormat,
+                     fmt::format("{}: brackets nested deeper than {} are not read",
+                                 shown_path(path_ / entry.name), kDeepestNesting)};
+      }
       *entry.text = std::move(*text);
     }
     return {};

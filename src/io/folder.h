@@ -31,6 +31,8 @@ struct Folder {
 //     is, and no tensor lies in two of them. Several others are refused, since nothing says which
 //     of them is meant.
 //
+// JSON files with brackets more than 256 deep are refused, for all who will read them.
+//
 // Links are followed for reading. Only the shards that an index names must, links resolved, lie in
 // the folder; except in a Hugging Face cache, where snapshots/<revision>/ links into blobs/ beside
 // snapshots/.

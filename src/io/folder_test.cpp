@@ -329,6 +329,22 @@ TEST(Folder, KeepsTextsWithinTheirLimits) {
   expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, {"config.json", "regular"});
 }
 
+// Whoever walks through the JSON later may do so by recursion: this would end its stack.
+TEST(Folder, RefusesDeepNesting) {
+  const TemporaryFolder folder;
+  folder.write("model.safetensors", shard({"a"}));
+  const auto nested = [](size_t depth) {
+    return R"({"a":"\"[[","b":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  folder.write("config.json", nested(255));
+  EXPECT_TRUE(open_folder(folder.path()));
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    folder.write(name, nested(100'000));
+    expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, {name, "256"});
+    fs::remove(folder.path() / name);
+  }
+}
+
 TEST(Folder, TellsWhichFileToName) {
   const TemporaryFolder folder;
   expect_refused(open_folder(folder.path()), ErrorCode::NotFound, {".safetensors", ".gguf"});

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <span>
+#include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/mapped_file.h"
@@ -63,6 +66,54 @@ std::string companion_of(std::string_view name) {
   return {};
 }
 
+// Has the system read tensors before they are packed, on a thread of its own and at most kAhead
+// bytes before the packing, so that disk and cores work at the same time. Nobody packs what has not
+// been read: page faults of several threads, at several places, would make the disk's work random.
+class ReadAhead {
+ public:
+  ReadAhead(const Checkpoint& checkpoint, std::vector<std::span<const std::byte>> pieces)
+      : checkpoint_(checkpoint), pieces_(std::move(pieces)), thread_([this] { run(); }) {}
+  ~ReadAhead() {
+    stop_ = true;
+    packed_ += 1;
+    packed_.notify_one();
+    thread_.join();
+  }
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // Waits until the first `count` pieces are in memory.
+  void wait_for(size_t count) const {
+    for (size_t done = read_; done < count; done = read_) read_.wait(done);
+  }
+  // The first `count` pieces are done with.
+  void packed(size_t count) {
+    packed_ = count;
+    packed_.notify_one();
+  }
+
+ private:
+  static constexpr size_t kAhead = 8;
+
+  void run() {
+    for (const auto piece : pieces_) {
+      for (size_t done = packed_; read_ >= done + kAhead && !stop_; done = packed_)
+        packed_.wait(done);
+      if (stop_) return;
+      checkpoint_.read_ahead(piece);
+      read_ += 1;
+      read_.notify_one();
+    }
+  }
+
+  const Checkpoint& checkpoint_;
+  std::vector<std::span<const std::byte>> pieces_;
+  std::atomic<size_t> read_ = 0;    // pieces in memory
+  std::atomic<size_t> packed_ = 0;  // pieces done with
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
 }  // namespace
 
 WeightLoader::WeightLoader(const Checkpoint& checkpoint, WeightsType type)
@@ -99,6 +150,7 @@ void WeightLoader::vector(std::string_view name, int n, std::vector<float>* to, 
                           int head_dim) {
   const Tensor* tensor = wanted(name, {n});
   if (tensor == nullptr) return;
+  checkpoint_.read_ahead(tensor->data);  // a page or two; a fault would read megabytes around them
   std::vector<float> stored(n);
   dequantize(*tensor, 0, stored);
   to->resize(n);
@@ -106,17 +158,39 @@ void WeightLoader::vector(std::string_view name, int n, std::vector<float>* to, 
   streamed_bytes_ += n * 4;
 }
 
-void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) const {
+std::vector<WeightLoader::Piece> WeightLoader::pieces() const {
+  constexpr int64_t kPieceBytes = int64_t{8} << 20;
+  std::vector<Piece> pieces;
+  for (const Job& job : jobs_) {
+    const auto bytes = static_cast<int64_t>(job.tensor->data.size());
+    const int64_t tiles = job.to->tiles();
+    const int64_t tile_source = std::max<int64_t>(bytes * kTileOutputs / job.to->n_out, 1);
+    // Rows that change places within a head are packed with the whole matrix.
+    const int64_t step =
+        job.order == RowOrder::AsStored ? std::max<int64_t>(kPieceBytes / tile_source, 1) : tiles;
+    for (int64_t tile = 0; tile < tiles; tile += step) {
+      const int64_t begin = std::min(tile * tile_source, bytes);
+      const int64_t end = tile + step >= tiles ? bytes : (tile + step) * tile_source;
+      pieces.push_back(
+          {&job, tile, std::min(tile + step, tiles),
+           job.tensor->data.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))});
+    }
+  }
+  return pieces;
+}
+
+void WeightLoader::pack(const Piece& piece, std::byte* memory, ThreadPool& pool) const {
+  const Job& job = *piece.job;
   PackedMatrix& m = *job.to;
   std::byte* packed = memory + job.offset;
   const size_t tile_size = tile_bytes(m.type, m.n_in);
   const DType type = type_to_pack(job.tensor->type, type_);
   const bool as_stored = type == job.tensor->type;
   const size_t row_size = row_bytes(m.type, m.n_in);
-  pool.split(m.tiles(), 1, [&](int64_t begin, int64_t end) {
+  pool.split(piece.end - piece.begin, 1, [&](int64_t first, int64_t last) {
     // Rows of one tile in the type to be packed, where the file has another.
     std::vector<std::byte> converted(as_stored ? 0 : row_size * kTileOutputs);
-    for (int64_t tile = begin; tile < end; ++tile) {
+    for (int64_t tile = piece.begin + first; tile < piece.begin + last; ++tile) {
       std::array<const std::byte*, kTileOutputs> rows = {};
       for (int o = 0; o < kTileOutputs; ++o) {
         const int64_t row = tile * kTileOutputs + o;
@@ -164,12 +238,19 @@ Result<HugeBuffer> WeightLoader::load(
                                                   place, bytes_ >> 20, available_memory() >> 20)};
   auto memory = HugeBuffer::allocate(bytes_);
   if (!memory) return memory.error();
-  size_t done = 0;
-  for (const Job& job : jobs_) {
-    if (progress) progress("loading", static_cast<double>(done) / static_cast<double>(bytes_));
-    pack(job, memory->data(), pool);
-    release_pages(job.tensor->data);  // so that weights do not stand in memory twice
-    done += job.to->bytes();
+  // In the order of the file, as disks like it.
+  std::ranges::sort(jobs_, {}, [](const Job& job) { return job.tensor->data.data(); });
+  const std::vector<Piece> work = pieces();
+  std::vector<std::span<const std::byte>> sources;
+  sources.reserve(work.size());
+  for (const Piece& piece : work) sources.push_back(piece.source);
+  ReadAhead ahead(checkpoint_, std::move(sources));
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (progress) progress("loading", static_cast<double>(i) / static_cast<double>(work.size()));
+    ahead.wait_for(i + 1);
+    pack(work[i], memory->data(), pool);
+    release_pages(work[i].source);  // so that weights do not stand in memory twice
+    ahead.packed(i + 1);
   }
   if (progress) progress("loading", 1.0);
   return memory;
