@@ -69,12 +69,11 @@ Result<void> check_tensors(const GgufFile& model, const std::string& place, int6
   return {};
 }
 
-Result<GgufFile> open_parts(const fs::path& path, Part opened) {
+Result<GgufFile> open_parts(const fs::path& path, const GgufSplit& split) {
   const std::string place = shown_path(path);
   const auto bad = [](const std::string& where, const std::string& what) {
     return Error{ErrorCode::BadFormat, fmt::format("{}: {}", where, what)};
   };
-  const GgufSplit split = *opened.contents.split;
   const auto name = PartName::of(path.filename().native());
   if (!name || name->count != split.count || name->number != split.number + 1) {
     return bad(place, fmt::format("the file says that it is part {} of {}, so its name must end in "
@@ -86,9 +85,8 @@ Result<GgufFile> open_parts(const fs::path& path, Part opened) {
 
   GgufFile model;
   for (int i = 1; i <= name->count; ++i) {
-    const bool is_opened = i == name->number;
     const fs::path part_path = folder / name->with(i).text();
-    auto part = is_opened ? Result<Part>(std::move(opened)) : open_part(part_path);
+    auto part = open_part(part_path);
     if (!part) return part.error();
     const auto& own = part->contents.split;
     if (!own || own->number != i - 1 || own->count != split.count ||
@@ -114,7 +112,7 @@ Result<GgufFile> open_parts(const fs::path& path, Part opened) {
 Result<GgufFile> open_gguf(const fs::path& path) {
   auto part = open_part(path);
   if (!part) return part.error();
-  if (part->contents.split) return open_parts(path, std::move(*part));
+  if (part->contents.split) return open_parts(path, *part->contents.split);
   GgufFile model;
   model.metadata = std::move(part->contents.metadata);
   append(model, std::move(*part));

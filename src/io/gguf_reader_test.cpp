@@ -292,10 +292,10 @@ TEST(GgufReader, WantsWholeBlocksInEveryRow) {
     expect_refused(read(one_tensor({odd, 256}, type)), ErrorCode::BadFormat,
                    {"'w'", name, std::to_string(odd)});
     GgufBytes file = one_tensor({2 * row, 3}, type);
-    const auto got = read(file.zeros(static_cast<size_t>(6 * bytes)));
+    const auto got = read(file.zeros(size_t{6} * static_cast<size_t>(bytes)));
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_STREQ(to_string(got->tensors[0].type), name);
-    EXPECT_EQ(got->tensors[0].data.size(), static_cast<size_t>(6 * bytes));
+    EXPECT_EQ(got->tensors[0].data.size(), size_t{6} * static_cast<size_t>(bytes));
   }
 }
 
