@@ -232,16 +232,19 @@ class GgufReader {
     Tensor tensor;
     tensor.name = name;
     tensor.shape.resize(n_dims);
-    int64_t elements = 1;
+    int64_t product = 1;  // without zeros, so that it is small enough in any order
+    bool is_empty = false;
     for (uint32_t i = 0; i < n_dims; ++i) {
       int64_t length = 0;
       if (!take(length)) return cut(what);
       if (length < 0) return bad(fmt::format("{} has a dimension of {}", what, length));
-      if (__builtin_mul_overflow(elements, length, &elements)) {
+      is_empty = is_empty || length == 0;
+      if (__builtin_mul_overflow(product, std::max<int64_t>(length, 1), &product)) {
         return bad(fmt::format("{} has more elements than 64 bits can count", what));
       }
       tensor.shape[n_dims - 1 - i] = length;  // the file tells the contiguous dimension first
     }
+    const int64_t elements = is_empty ? 0 : product;
     uint32_t type = 0;
     uint64_t offset = 0;
     if (!take(type) || !take(offset)) return cut(what);

@@ -182,6 +182,15 @@ TEST(GgufReader, ChecksDimensions) {
                  {"'w'", "48", "Q4_1", "32"});
 }
 
+// Whatever the order: a zero first would hide that the others have no product.
+TEST(GgufReader, CountsElementsWithoutTheirZeros) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  for (const std::vector<int64_t>& ne :
+       {std::vector<int64_t>{0, kHuge, kHuge}, {kHuge, 0, kHuge}, {kHuge, kHuge, 0}})
+    expect_refused(read(one_tensor(ne)), ErrorCode::BadFormat, {"'w'", "64 bits"});
+  EXPECT_TRUE(read(one_tensor({0, kHuge})));
+}
+
 TEST(GgufReader, RefusesOtherTypesByName) {
   expect_refused(read(one_tensor({256}, kTypeQ8K)), ErrorCode::Unsupported, {"'w'", "Q8_K"});
   expect_refused(read(one_tensor({256}, 23)), ErrorCode::Unsupported, {"'w'", "IQ4_XS"});

@@ -67,8 +67,9 @@ std::string companion_of(std::string_view name) {
 }
 
 // Has the system read tensors before they are packed, on a thread of its own and at most kAhead
-// pieces before the packing, so that disk and cores work at the same time. Nobody packs what has not
-// been read: page faults of several threads, at several places, would make the disk's work random.
+// pieces before the packing, so that disk and cores work at the same time. Nobody packs what has
+// not been read: page faults of several threads, at several places, would make the disk's work
+// random.
 class ReadAhead {
  public:
   ReadAhead(const Checkpoint& checkpoint, std::vector<std::span<const std::byte>> pieces)
