@@ -11,6 +11,7 @@
 #include "apps/say.h"
 #include "apps/values.h"
 #include "io/checkpoint.h"
+#include "io/convert.h"
 
 namespace paceline::apps {
 namespace {
@@ -24,17 +25,24 @@ Json tokenizer_json(const Tokenizer* tokenizer) {
               {"adds_bos", tokenizer->adds_bos()}};
 }
 
-// Matrices whose type changes at load: with --weights bf16 or f32 all of another type.
+// Matrices whose type changes at load: all of another type with --weights bf16 or f32, else those
+// whose type has no kernels. Not "exact" means that values are rounded (docs/formats.md: how much).
 Json converted_json(const Checkpoint& checkpoint, const ModelFlags& flags) {
-  Json list = Json::array();
-  if (flags.weights == 0) return list;
-  const DType target = flags.weights == 1 ? DType::BF16 : DType::F32;
-  std::map<std::string, int> counts;
+  const auto target = [&](DType stored) {
+    if (flags.weights == 1) return DType::BF16;
+    return flags.weights == 2 ? DType::F32 : streamed_as(stored);
+  };
+  std::map<DType, int> counts;
   for (const Tensor& tensor : checkpoint.tensors()) {
-    if (tensor.shape.size() == 2 && tensor.type != target) ++counts[to_string(tensor.type)];
+    if (tensor.shape.size() == 2 && tensor.type != target(tensor.type)) ++counts[tensor.type];
   }
+  Json list = Json::array();
   for (const auto& [type, n] : counts) {
-    list.push_back(Json{{"from", type}, {"to", to_string(target)}, {"tensors", n}});
+    const DType to = target(type);
+    list.push_back(Json{{"from", to_string(type)},
+                        {"to", to_string(to)},
+                        {"exact", converts_exactly(type, to)},
+                        {"tensors", n}});
   }
   return list;
 }
@@ -91,8 +99,9 @@ void print_table(const Json& report, const ModelInfo& info, const Engine& engine
   line("types", joined(report["types"]));
   for (const Json& change : report["converted"]) {
     line("converted",
-         fmt::format("{} {} to {}", change["tensors"].dump(), change["from"].get<std::string>(),
-                     change["to"].get<std::string>()));
+         fmt::format("{} {} to {}, {}", change["tensors"].dump(), change["from"].get<std::string>(),
+                     change["to"].get<std::string>(),
+                     change["exact"].get<bool>() ? "no value changes" : "values are rounded"));
   }
   line("head", "none");
   line("unused tensors", names_of(info.unused_tensors));

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "base/sha256.h"
 #include "io/folder.h"
-#include "io/gguf_reader.h"
+#include "io/gguf_file.h"
 #include "io/shown.h"
 #include "io/weight_file.h"
 
@@ -18,8 +19,8 @@ namespace fs = std::filesystem;
 struct Checkpoint::State {
   Kind kind = Kind::Gguf;
   fs::path path;
-  Folder contents;              // of a GGUF file: the file, its tensors and warnings
-  GgufMetadata metadata;        // views into the file
+  Folder contents;              // of a GGUF model: its files, tensors and warnings
+  GgufMetadata metadata;        // views into the first file
   std::vector<size_t> by_name;  // indices of tensors, sorted by name
 };
 
@@ -50,22 +51,19 @@ Result<Checkpoint> Checkpoint::open(const fs::path& path) {
     return Checkpoint(std::move(state));
   }
 
-  auto file = open_weight_file(path, path.filename().native());
-  if (!file) return file.error();
-  const std::string name = shown_path(path);
-  if (path.extension() == ".safetensors") {
+  if (path.extension() == ".safetensors" && fs::is_regular_file(path, failure)) {
     return Error{ErrorCode::BadUsage,
                  fmt::format("{}: a model is a .gguf file or a folder; name the folder that holds "
                              "this file and its config.json",
-                             name)};
+                             shown_path(path))};
   }
-  auto gguf = read_gguf(file->map.bytes(), name);
+  auto gguf = open_gguf(path);
   if (!gguf) return gguf.error();
   state->kind = Kind::Gguf;
   state->metadata = std::move(gguf->metadata);
   state->contents.tensors = std::move(gguf->tensors);
   state->contents.warnings = std::move(gguf->warnings);
-  state->contents.files.push_back(std::move(*file));
+  state->contents.files = std::move(gguf->files);
   return Checkpoint(std::move(state));
 }
 
@@ -86,6 +84,15 @@ const Metadata* Checkpoint::metadata() const {
   return state_->kind == Kind::Gguf ? &state_->metadata : nullptr;
 }
 
+void Checkpoint::read_ahead(std::span<const std::byte> data) const {
+  for (const WeightFile& file : state_->contents.files) {
+    const auto bytes = file.map.bytes();
+    const bool inside = std::greater_equal<>()(data.data(), bytes.data()) &&
+                        std::less<>()(data.data(), bytes.data() + bytes.size());
+    if (inside) return file.map.read_ahead(data);
+  }
+}
+
 const std::string& Checkpoint::config_json() const { return state_->contents.config_json; }
 const std::string& Checkpoint::generation_config_json() const {
   return state_->contents.generation_config_json;
@@ -101,7 +108,7 @@ std::span<const std::string> Checkpoint::warnings() const { return state_->conte
 
 Result<std::string> Checkpoint::sha256() const {
   const std::vector<WeightFile>& files = state_->contents.files;
-  if (state_->kind == Kind::Gguf) return cached_sha256(files.front());
+  if (state_->kind == Kind::Gguf && files.size() == 1) return cached_sha256(files.front());
   std::vector<std::string> lines;  // as sha256sum prints them
   lines.reserve(files.size());
   for (const WeightFile& file : files)

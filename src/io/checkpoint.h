@@ -15,10 +15,11 @@
 
 namespace paceline {
 
-// Types of elements that a file may hold and this program can read.
-enum class DType { F32, F16, BF16, Q8_0, Q4_0, Q4_1 };
+// Types of elements that a file may hold and this program can read. Those from Q5_0 on have no
+// kernels of their own; io/convert.h says in which type they run.
+enum class DType { F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K };
 const char* to_string(DType type);  // "Q4_1"
-int block_length(DType type);       // elements of a block: 1 or 32
+int block_length(DType type);       // elements of a block: 1, 32 or 256
 int block_bytes(DType type);        // bytes of a block
 
 // One tensor. Quantised blocks run along the last, contiguous dimension.
@@ -53,9 +54,11 @@ class Checkpoint {
  public:
   enum class Kind { Gguf, Safetensors };
 
-  // A .gguf file, or a folder with safetensors (single or sharded with an index) and config.json.
+  // A .gguf file, any part of a split one (all are opened), or a folder with safetensors, single or
+  // sharded, and config.json.
   // Everything in the headers is checked here, before any of it is used; tensor data are mapped and
-  // not touched. The rules are told in io/gguf_reader.h, io/safetensors_reader.h and io/folder.h.
+  // not touched. The rules are told in io/gguf_reader.h, io/gguf_file.h, io/safetensors_reader.h
+  // and io/folder.h.
   static Result<Checkpoint> open(const std::filesystem::path& path);
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -66,6 +69,9 @@ class Checkpoint {
   std::span<const Tensor> tensors() const;
   const Tensor* find(std::string_view name) const;  // null when there is none
   const Metadata* metadata() const;                 // GGUF only, else null
+
+  // MappedFile::read_ahead for bytes of a tensor.
+  void read_ahead(std::span<const std::byte> data) const;
 
   // Files of a folder, as text; empty where there is no such file, as for a GGUF file. Read at
   // open; refused above 16 MiB (tokenizer_config.json 64 MiB, tokenizer.json 256 MiB).
@@ -78,9 +84,10 @@ class Checkpoint {
   // Things worth a warning that are no fault: stray files and the like, a sentence each.
   std::span<const std::string> warnings() const;
 
-  // SHA-256 of the GGUF file; of a folder, of the sorted lines "digest  name" of its weight files,
-  // each with a newline: sha256sum FILES | LC_ALL=C sort | sha256sum. Computed once per file state
-  // (path, size, time, inode) and remembered in the user's cache folder (io/weight_file.h).
+  // SHA-256 of the GGUF file; of a split one or a folder, of the sorted lines "digest  name" of its
+  // weight files, each with a newline: sha256sum FILES | LC_ALL=C sort | sha256sum. Computed once
+  // per file state (path, size, time, inode) and remembered in the user's cache folder
+  // (io/weight_file.h).
   Result<std::string> sha256() const;
 
  private:

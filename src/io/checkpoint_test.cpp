@@ -104,7 +104,7 @@ TEST(Checkpoint, RefusesWhatIsNoModel) {
   expect_refused(Checkpoint::open(broken), ErrorCode::NotFound, {"line\\x0abreak"});
 }
 
-// Files of 200 bytes that claim 40 GB: an error at once, without memory for the claim.
+// Files of 200 bytes that claim 4 or 40 GB: an error at once, without memory for the claim.
 TEST(Checkpoint, TakesNoMemoryForClaims) {
   const TemporaryFolder folder;
   const auto peak_kib = [] {
@@ -116,6 +116,9 @@ TEST(Checkpoint, TakesNoMemoryForClaims) {
   gguf.put(uint64_t{40'000'000'000}).zeros(168);
   GgufBytes array(0, 1);
   array.text("k").put(9u).put(4u).put(uint64_t{10'000'000'000}).zeros(100);
+  GgufBytes tensor(1, 0);
+  tensor.info("w", {256, int64_t{1} << 24}, 14, 0).pad(32);
+  const fs::path tensor_file = folder.write("tensor.gguf", tensor.bytes());
   const fs::path key_file = folder.write("key.gguf", gguf.bytes());
   const fs::path array_file = folder.write("array.gguf", array.bytes());
   folder.write("model.safetensors", safetensors_bytes("{}", std::string(190, ' '), 40'000'000'000));
@@ -123,7 +126,10 @@ TEST(Checkpoint, TakesNoMemoryForClaims) {
   const auto start = std::chrono::steady_clock::now();
   expect_refused(Checkpoint::open(key_file), ErrorCode::BadFormat, {"40000000000"});
   expect_refused(Checkpoint::open(array_file), ErrorCode::BadFormat, {"10000000000"});
+  expect_refused(Checkpoint::open(tensor_file), ErrorCode::BadFormat, {"'w'", "4294967296"});
   expect_refused(Checkpoint::open(folder.path()), ErrorCode::TooLarge, {"40000000000"});
+  folder.write("model.safetensors", safetensors_bytes("{}", std::string(190, ' '), 4LL << 30));
+  expect_refused(Checkpoint::open(folder.path()), ErrorCode::TooLarge, {"4294967296"});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_LT(seconds.count(), 1.0);
   EXPECT_LT(peak_kib() - before, 100 * 1024);

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/part_name.h"
 #include "io/safetensors_index.h"
 #include "io/safetensors_reader.h"
 #include "io/shown.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr const char* kIndexName = "model.safetensors.index.json";
 constexpr const char* kSingleName = "model.safetensors";
 constexpr size_t kNamesInAnError = 20;
+constexpr int kDeepestNesting = 256;  // known files stay below 20; whoever reads may recurse
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kLargestIndex = 256 * kMiB;
@@ -60,6 +62,22 @@ Result<std::string> read_text(const fs::path& path, uint64_t limit) {
   in.read(text.data(), static_cast<std::streamsize>(size));
   if (!in) return Error{ErrorCode::Io, fmt::format("{}: cannot be read", shown_path(path))};
   return text;
+}
+
+// How deep brackets stand in each other, strings left out; on bytes that are no JSON some number.
+int deepest_nesting(std::string_view json) {
+  int depth = 0;
+  int deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string && c == '\\') ++i;
+    if (in_string) continue;
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if (c == ']' || c == '}') --depth;
+  }
+  return deepest;
 }
 
 // Names of the files in a folder with this ending, sorted; hidden ones are no weights.
@@ -122,6 +140,12 @@ class FolderReader {
     for (const Text& entry : texts) {
       auto text = read_text(path_ / entry.name, entry.limit);
       if (!text) return text.error();
+      const bool is_json = std::string_view(entry.name).ends_with(".json");
+      if (is_json && deepest_nesting(*text) > kDeepestNesting) {
+        return Error{ErrorCode::BadFormat,
+                     fmt::format("{}: brackets nested deeper than {} are not read",
+                                 shown_path(path_ / entry.name), kDeepestNesting)};
+      }
       *entry.text = std::move(*text);
     }
     return {};
@@ -130,6 +154,7 @@ class FolderReader {
   // One file without an index.
   Result<void> read_single(const std::vector<std::string>& names) {
     if (names.empty()) return no_weights();
+    if (is_one_set(names)) return read_set(names);
     std::string chosen = names.front();
     if (names.size() > 1) {
       if (!std::ranges::binary_search(names, kSingleName)) {
@@ -151,6 +176,50 @@ class FolderReader {
     folder_.tensors = std::move(contents->tensors);
     folder_.files.push_back(std::move(*file));
     warn_of_strays(names, std::vector<std::string_view>{chosen});
+    return {};
+  }
+
+  static bool is_one_set(const std::vector<std::string>& names) {
+    const auto first = PartName::of(names.front());
+    return first && std::ranges::all_of(names, [&](const std::string& name) {
+             const auto part = PartName::of(name);
+             return part && part->same_set(*first);
+           });
+  }
+
+  // Shards without an index: NAME-00001-of-0000N and so on, all of them and nothing else.
+  Result<void> read_set(const std::vector<std::string>& names) {
+    const PartName set = *PartName::of(names.front());
+    std::vector<std::string> missing;
+    for (int i = 1; i <= set.count; ++i) {
+      const std::string part = set.with(i).text();
+      if (!std::ranges::binary_search(names, part)) missing.push_back(quoted_name(part));
+    }
+    if (!missing.empty()) {
+      return error(ErrorCode::NotFound,
+                   fmt::format("{} of {} shards are missing: {}; fetch them again", missing.size(),
+                               set.count, listed(missing, kNamesInAnError)));
+    }
+    std::map<std::string, std::string> places;  // the file of each tensor
+    for (const std::string& name : names) {
+      auto file = open_weight_file(path_ / name, name);
+      if (!file) return file.error();
+      auto contents = read_safetensors(file->map.bytes(), shown_path(file->path));
+      if (!contents) return contents.error();
+      for (Tensor& tensor : contents->tensors) {
+        const auto [place, is_new] = places.emplace(tensor.name, name);
+        if (!is_new) {
+          return error(ErrorCode::BadFormat,
+                       fmt::format("tensor {} lies in {} and in {}, and there is no {} that says "
+                                   "which is meant",
+                                   quoted_name(tensor.name), quoted_name(place->second),
+                                   quoted_name(name), kIndexName));
+        }
+        folder_.tensors.push_back(std::move(tensor));
+      }
+      folder_.files.push_back(std::move(*file));
+    }
+    if (folder_.tensors.empty()) return error(ErrorCode::BadFormat, "no tensors in any shard");
     return {};
   }
 

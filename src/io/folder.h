@@ -27,7 +27,11 @@ struct Folder {
 //     being named for it, and .safetensors files that the index does not name, are left out with a
 //     warning.
 //   else model.safetensors, others beside it left out with a warning; else the only .safetensors
-//     file; several are refused, since nothing says which of them is meant.
+//     file; else NAME-00001-of-0000N.safetensors and so on, if these are all there and nothing else
+//     is, and no tensor lies in two of them. Several others are refused, since nothing says which
+//     of them is meant.
+//
+// JSON files with brackets more than 256 deep are refused, for all who will read them.
 //
 // Links are followed for reading. Only the shards that an index names must, links resolved, lie in
 // the folder; except in a Hugging Face cache, where snapshots/<revision>/ links into blobs/ beside

@@ -221,6 +221,26 @@ TEST(Folder, LetsTheIndexDecideBetweenTwoShards) {
   }
 }
 
+TEST(Folder, ReadsAWholeSetOfShardsWithoutAnIndex) {
+  const TemporaryFolder folder;
+  folder.write("model-00001-of-00002.safetensors", shard({"a", "b"}, 1.0f));
+  expect_refused(open_folder(folder.path()), ErrorCode::NotFound,
+                 {"1 of 2", "'model-00002-of-00002.safetensors'"});
+  folder.write("model-00002-of-00002.safetensors", shard({"c"}, 2.0f));
+  const auto got = open_folder(folder.path());
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(got->tensors.size(), 3u);
+  EXPECT_EQ(value_of(*got, "b"), 1.0f);
+  EXPECT_EQ(value_of(*got, "c"), 2.0f);
+
+  folder.write("model-00002-of-00002.safetensors", shard({"b"}, 2.0f));
+  expect_refused(
+      open_folder(folder.path()), ErrorCode::BadFormat,
+      {"'b'", "'model-00001-of-00002.safetensors'", "'model-00002-of-00002.safetensors'", kIndex});
+  folder.write("other.safetensors", shard({"z"}));  // nothing says what it is for
+  expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, {"'other.safetensors'", kIndex});
+}
+
 TEST(Folder, LeavesOutTensorsThatTheIndexDoesNotPlace) {
   const TemporaryFolder folder;
   folder.write("1.safetensors", shard({"a", "b"}, 1.0f));
@@ -307,6 +327,22 @@ TEST(Folder, KeepsTextsWithinTheirLimits) {
   fs::remove(config);
   fs::create_directory(config);
   expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, {"config.json", "regular"});
+}
+
+// Whoever walks through the JSON later may do so by recursion: this would end its stack.
+TEST(Folder, RefusesDeepNesting) {
+  const TemporaryFolder folder;
+  folder.write("model.safetensors", shard({"a"}));
+  const auto nested = [](size_t depth) {
+    return R"({"a":"\"[[","b":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  folder.write("config.json", nested(255));
+  EXPECT_TRUE(open_folder(folder.path()));
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    folder.write(name, nested(100'000));
+    expect_refused(open_folder(folder.path()), ErrorCode::BadFormat, {name, "256"});
+    fs::remove(folder.path() / name);
+  }
 }
 
 TEST(Folder, TellsWhichFileToName) {

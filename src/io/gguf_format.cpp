@@ -28,8 +28,11 @@ constexpr std::array kNamedTypes = {
 };
 
 constexpr std::array kReadTypes = {
-    std::pair{DType::F32, 0u},  std::pair{DType::F16, 1u},  std::pair{DType::BF16, 30u},
-    std::pair{DType::Q8_0, 8u}, std::pair{DType::Q4_0, 2u}, std::pair{DType::Q4_1, 3u},
+    std::pair{DType::F32, 0u},   std::pair{DType::F16, 1u},   std::pair{DType::BF16, 30u},
+    std::pair{DType::Q8_0, 8u},  std::pair{DType::Q4_0, 2u},  std::pair{DType::Q4_1, 3u},
+    std::pair{DType::Q5_0, 6u},  std::pair{DType::Q5_1, 7u},  std::pair{DType::Q2_K, 10u},
+    std::pair{DType::Q3_K, 11u}, std::pair{DType::Q4_K, 12u}, std::pair{DType::Q5_K, 13u},
+    std::pair{DType::Q6_K, 14u},
 };
 
 }  // namespace

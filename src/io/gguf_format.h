@@ -13,6 +13,7 @@ inline constexpr uint32_t kDefaultAlignment = 32;
 inline constexpr int kMaxDims = 4;
 inline constexpr size_t kLongestTensorName = 63;
 inline constexpr size_t kLongestKey = 65535;
+inline constexpr int kMostParts = 65535;  // split.count is a u16
 
 // Types of metadata values, numbered as in the file.
 enum class ValueType : uint32_t {

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "files are read as the
 
 constexpr uint64_t kSmallestEntry = 8 + 1 + 4 + 1;        // key of one byte, value of one byte
 constexpr uint64_t kSmallestTensorInfo = 8 + 1 + 4 + 12;  // name of one byte, no dimensions
-constexpr const char* kReadable = "F32, F16, BF16, Q8_0, Q4_0 and Q4_1";
+constexpr const char* kReadable = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K";
 
 class GgufReader {
  public:
@@ -189,13 +189,25 @@ class GgufReader {
       }
       alignment_ = static_cast<uint64_t>(*value);
     }
-    const auto parts = metadata.integer("split.count");
-    if (parts.value_or(1) > 1) {
-      return unsupported(
-          fmt::format("one of the {} parts of a split GGUF file; split files are not read, join "
-                      "the parts into one file first",
-                      *parts));
+    return read_split();
+  }
+
+  Result<void> read_split() {
+    const GgufMetadata& metadata = contents_.metadata;
+    const int64_t count = metadata.integer("split.count").value_or(1);
+    if (count == 1 || count == 0) return {};
+    const auto number = metadata.integer("split.no");
+    const auto n_tensors = metadata.integer("split.tensors.count");
+    if (count < 0 || count > gguf::kMostParts) {
+      return bad(
+          fmt::format("split.count is {}, a model has at most {} parts", count, gguf::kMostParts));
     }
+    if (!number || *number < 0 || *number >= count) {
+      return bad(fmt::format("a part of a split model wants split.no from 0 to {}, found {}",
+                             count - 1, number ? std::to_string(*number) : "none"));
+    }
+    if (!n_tensors) return bad("a part of a split model wants split.tensors.count, found none");
+    contents_.split = GgufSplit{.number = *number, .count = count, .n_tensors = *n_tensors};
     return {};
   }
 
@@ -220,16 +232,19 @@ class GgufReader {
     Tensor tensor;
     tensor.name = name;
     tensor.shape.resize(n_dims);
-    int64_t elements = 1;
+    int64_t product = 1;  // without zeros, so that it is small enough in any order
+    bool is_empty = false;
     for (uint32_t i = 0; i < n_dims; ++i) {
       int64_t length = 0;
       if (!take(length)) return cut(what);
       if (length < 0) return bad(fmt::format("{} has a dimension of {}", what, length));
-      if (__builtin_mul_overflow(elements, length, &elements)) {
+      is_empty = is_empty || length == 0;
+      if (__builtin_mul_overflow(product, std::max<int64_t>(length, 1), &product)) {
         return bad(fmt::format("{} has more elements than 64 bits can count", what));
       }
       tensor.shape[n_dims - 1 - i] = length;  // the file tells the contiguous dimension first
     }
+    const int64_t elements = is_empty ? 0 : product;
     uint32_t type = 0;
     uint64_t offset = 0;
     if (!take(type) || !take(offset)) return cut(what);

@@ -1,6 +1,8 @@
 // Reads the head of a GGUF file, version 2 or 3, and checks all of it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,9 +12,17 @@
 
 namespace paceline {
 
+// The place of a file among the parts of a split model.
+struct GgufSplit {
+  int64_t number = 0;  // from 0
+  int64_t count = 1;
+  int64_t n_tensors = 0;  // of all parts together
+};
+
 struct GgufContents {
-  std::vector<Tensor> tensors;  // in file order; data are views into the file's bytes
-  GgufMetadata metadata;        // views too
+  std::vector<Tensor> tensors;     // in file order; data are views into the file's bytes
+  GgufMetadata metadata;           // views too
+  std::optional<GgufSplit> split;  // none for a whole model
   std::vector<std::string> warnings;
 };
 
@@ -24,8 +34,9 @@ struct GgufContents {
 // without gaps, at most 4 dimensions, tensor names of 1 to 63 bytes, keys of 1 to 65,535 bytes
 // without a zero byte, nothing named twice, bools 0 or 1, no arrays of arrays. `general.alignment`
 // must be a u32, a power of two and a multiple of 8 (what the format's text and ggml both accept).
-// Types other than F32, F16, BF16, Q8_0, Q4_0, Q4_1 are Unsupported, as are version 1, big-endian
-// files and parts of split files. `name` is how errors call the file.
+// Types that DType does not have are Unsupported by their names, as are version 1 and big-endian
+// files. One part of a split model is read like any file; its place among the parts is checked
+// against itself alone. `name` is how errors call the file.
 Result<GgufContents> read_gguf(std::span<const std::byte> file, const std::string& name);
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "io/test_files.h"
@@ -17,6 +18,7 @@ constexpr uint32_t kArray = 9;
 constexpr uint32_t kTypeF32 = 0;
 constexpr uint32_t kTypeQ4_1 = 3;  // NOLINT: the type's name
 constexpr uint32_t kTypeQ4K = 12;
+constexpr uint32_t kTypeQ8K = 15;
 
 Result<GgufContents> read(const std::string& bytes) { return read_gguf(bytes_of(bytes), "x.gguf"); }
 Result<GgufContents> read(const GgufBytes& file) { return read(file.bytes()); }
@@ -180,8 +182,19 @@ TEST(GgufReader, ChecksDimensions) {
                  {"'w'", "48", "Q4_1", "32"});
 }
 
+// Whatever the order: a zero first would hide that the others have no product.
+TEST(GgufReader, CountsElementsWithoutTheirZeros) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  for (const std::vector<int64_t>& ne :
+       {std::vector<int64_t>{0, kHuge, kHuge}, {kHuge, 0, kHuge}, {kHuge, kHuge, 0}})
+    expect_refused(read(one_tensor(ne)), ErrorCode::BadFormat, {"'w'", "64 bits"});
+  EXPECT_TRUE(read(one_tensor({0, kHuge})));
+}
+
 TEST(GgufReader, RefusesOtherTypesByName) {
-  expect_refused(read(one_tensor({256}, kTypeQ4K)), ErrorCode::Unsupported, {"'w'", "Q4_K"});
+  expect_refused(read(one_tensor({256}, kTypeQ8K)), ErrorCode::Unsupported, {"'w'", "Q8_K"});
+  expect_refused(read(one_tensor({256}, 23)), ErrorCode::Unsupported, {"'w'", "IQ4_XS"});
+  expect_refused(read(one_tensor({32}, 39)), ErrorCode::Unsupported, {"'w'", "MXFP4"});
   expect_refused(read(one_tensor({32}, 28)), ErrorCode::Unsupported, {"'w'", "F64"});
   expect_refused(read(one_tensor({32}, 4711)), ErrorCode::Unsupported, {"'w'", "type 4711"});
 }
@@ -274,12 +287,50 @@ TEST(GgufReader, AllowsEmptyTensorsAndScalars) {
   EXPECT_TRUE(got->tensors[2].data.empty());
 }
 
-TEST(GgufReader, RefusesPartsOfASplitFile) {
-  GgufBytes part(0, 1);
-  expect_refused(read(part.key("split.count", 2, uint16_t{3})), ErrorCode::Unsupported,
-                 {"3 parts", "split"});
-  GgufBytes whole(0, 1);
-  EXPECT_TRUE(read(whole.key("split.count", 2, uint16_t{1})));
+TEST(GgufReader, WantsWholeBlocksInEveryRow) {
+  for (const auto& [type, name, length, bytes] : {std::tuple{6u, "Q5_0", 32, 22},
+                                                  {7u, "Q5_1", 32, 24},
+                                                  {10u, "Q2_K", 256, 84},
+                                                  {11u, "Q3_K", 256, 110},
+                                                  {kTypeQ4K, "Q4_K", 256, 144},
+                                                  {13u, "Q5_K", 256, 176},
+                                                  {14u, "Q6_K", 256, 210}}) {
+    const int64_t row = length;
+    // 576 is a width of real models: whole blocks of 32, no whole ones of 256.
+    const int64_t odd = length == 32 ? 576 + 16 : 576;
+    expect_refused(read(one_tensor({odd, 256}, type)), ErrorCode::BadFormat,
+                   {"'w'", name, std::to_string(odd)});
+    GgufBytes file = one_tensor({2 * row, 3}, type);
+    const auto got = read(file.zeros(size_t{6} * static_cast<size_t>(bytes)));
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_STREQ(to_string(got->tensors[0].type), name);
+    EXPECT_EQ(got->tensors[0].data.size(), size_t{6} * static_cast<size_t>(bytes));
+  }
+}
+
+TEST(GgufReader, ReadsThePlaceOfAPart) {
+  const auto part = [](uint16_t number, uint16_t count) {
+    GgufBytes file(0, 3);
+    file.key("split.count", 2, count).key("split.no", 2, number);
+    return file.key("split.tensors.count", 5, int32_t{7});
+  };
+  const auto got = read(part(2, 3));
+  ASSERT_TRUE(got) << got.error().message;
+  ASSERT_TRUE(got->split);
+  EXPECT_EQ(got->split->number, 2);
+  EXPECT_EQ(got->split->count, 3);
+  EXPECT_EQ(got->split->n_tensors, 7);
+  EXPECT_FALSE(read(part(0, 1))->split);
+  expect_refused(read(part(3, 3)), ErrorCode::BadFormat, {"split.no", "0 to 2", "3"});
+  GgufBytes bare(0, 1);
+  expect_refused(read(bare.key("split.count", 2, uint16_t{3})), ErrorCode::BadFormat,
+                 {"split.no", "none"});
+  GgufBytes many(0, 1);
+  expect_refused(read(many.key("split.count", 10, uint64_t{1} << 40)), ErrorCode::BadFormat,
+                 {"split.count", "65535"});
+  GgufBytes few(0, 2);
+  few.key("split.count", 2, uint16_t{2}).key("split.no", 2, uint16_t{0});
+  expect_refused(read(few), ErrorCode::BadFormat, {"split.tensors.count"});
 }
 
 TEST(GgufReader, EveryCutOfAFileIsAnError) {

@@ -30,8 +30,8 @@ float finite_or_zero(float x) { return std::isfinite(x) ? x : 0.0f; }
 // |x| first, then half up, which is half away from zero.
 int8_t rounded(float x) {
   const float magnitude = std::fabs(x);
-  const float whole = std::floor(magnitude);
-  const float value = whole + std::floor(2.0f * (magnitude - whole));
+  const int whole = static_cast<int>(magnitude);
+  const int value = whole + static_cast<int>(2.0f * (magnitude - static_cast<float>(whole)));
   return static_cast<int8_t>(x < 0.0f ? -value : value);
 }
 
@@ -121,6 +121,8 @@ void quantize(DType type, std::span<const float> values, std::span<std::byte> ou
       return each_block(values, out.data(), bytes, q4_0_block);
     case DType::Q4_1:
       return each_block(values, out.data(), bytes, q4_1_block);
+    default:
+      check(false, "quantize: a type that is only read");
   }
 }
 

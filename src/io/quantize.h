@@ -7,6 +7,8 @@
 
 namespace paceline {
 
+// For F32, F16, BF16, Q8_0, Q4_0 and Q4_1; the other types are only read.
+//
 // Writes values.size() / block_length(type) blocks; out has exactly their bytes, values are whole
 // blocks. Per block of 32, in float32, each step rounded on its own:
 //   Q8_0  d = max|x| / 127           q = x * (1/d), rounded half away from zero

@@ -3,89 +3,35 @@
 
 #include "base/check.h"
 #include "base/types.h"
+#include "io/blocks.h"
 #include "io/checkpoint.h"
 
 namespace paceline {
 namespace {
 
-constexpr int kBlock = 32;  // elements of a Q8_0, Q4_0 or Q4_1 block
+struct TypeShape {
+  const char* name;
+  int length;  // elements of a block
+  int bytes;   // of a block
+};
 
-f16 load_f16(const std::byte* at) {
-  f16 value;
-  std::memcpy(&value, at, sizeof(value));
-  return value;
-}
-
-// d, then 32 signed bytes: d * q.
-void q8_0_block(const std::byte* block, float* out) {
-  const float d = to_f32(load_f16(block));
-  for (int i = 0; i < kBlock; ++i)
-    out[i] = static_cast<float>(static_cast<int8_t>(block[2 + i])) * d;
-}
-
-// d, then 16 bytes of nibbles, low halves first: d * (n - 8).
-void q4_0_block(const std::byte* block, float* out) {
-  const float d = to_f32(load_f16(block));
-  for (int i = 0; i < kBlock / 2; ++i) {
-    const int byte = static_cast<int>(block[2 + i]);
-    out[i] = d * static_cast<float>((byte & 15) - 8);
-    out[i + kBlock / 2] = d * static_cast<float>((byte >> 4) - 8);
-  }
-}
-
-// d, m, then nibbles as above: d * n + m, two roundings.
-void q4_1_block(const std::byte* block, float* out) {
-  const float d = to_f32(load_f16(block));
-  const float m = to_f32(load_f16(block + 2));
-  for (int i = 0; i < kBlock / 2; ++i) {
-    const int byte = static_cast<int>(block[4 + i]);
-    out[i] = d * static_cast<float>(byte & 15) + m;
-    out[i + kBlock / 2] = d * static_cast<float>(byte >> 4) + m;
-  }
+const TypeShape& shape_of(DType type) {
+  static constexpr TypeShape kShapes[] = {
+      // in the order of DType
+      {"F32", 1, 4},      {"F16", 1, 2},      {"BF16", 1, 2},     {"Q8_0", 32, 34},
+      {"Q4_0", 32, 18},   {"Q4_1", 32, 20},   {"Q5_0", 32, 22},   {"Q5_1", 32, 24},
+      {"Q2_K", 256, 84},  {"Q3_K", 256, 110}, {"Q4_K", 256, 144}, {"Q5_K", 256, 176},
+      {"Q6_K", 256, 210},
+  };
+  static_assert(std::size(kShapes) == static_cast<size_t>(DType::Q6_K) + 1);
+  return kShapes[static_cast<size_t>(type)];
 }
 
 }  // namespace
 
-const char* to_string(DType type) {
-  switch (type) {
-    case DType::F32:
-      return "F32";
-    case DType::F16:
-      return "F16";
-    case DType::BF16:
-      return "BF16";
-    case DType::Q8_0:
-      return "Q8_0";
-    case DType::Q4_0:
-      return "Q4_0";
-    case DType::Q4_1:
-      return "Q4_1";
-  }
-  check(false, "unknown DType");
-  return "";
-}
-
-int block_length(DType type) {
-  return type == DType::Q8_0 || type == DType::Q4_0 || type == DType::Q4_1 ? kBlock : 1;
-}
-
-int block_bytes(DType type) {
-  switch (type) {
-    case DType::F32:
-      return 4;
-    case DType::F16:
-    case DType::BF16:
-      return 2;
-    case DType::Q8_0:
-      return 2 + kBlock;
-    case DType::Q4_0:
-      return 2 + kBlock / 2;
-    case DType::Q4_1:
-      return 4 + kBlock / 2;
-  }
-  check(false, "unknown DType");
-  return 0;
-}
+const char* to_string(DType type) { return shape_of(type).name; }
+int block_length(DType type) { return shape_of(type).length; }
+int block_bytes(DType type) { return shape_of(type).bytes; }
 
 int64_t Tensor::elements() const {
   int64_t count = 1;
@@ -108,23 +54,18 @@ void dequantize(const Tensor& tensor, int64_t first, std::span<float> out) {
       std::memcpy(out.data(), block, out.size_bytes());
       return;
     case DType::F16:
-      for (float* x = out.data(); x != end; ++x, block += 2) *x = to_f32(load_f16(block));
-      return;
     case DType::BF16:
       for (float* x = out.data(); x != end; ++x, block += 2) {
-        *x = to_f32(bf16{load_f16(block).bits});
+        uint16_t bits = 0;
+        std::memcpy(&bits, block, sizeof(bits));
+        *x = tensor.type == DType::F16 ? to_f32(f16{bits}) : to_f32(bf16{bits});
       }
       return;
-    case DType::Q8_0:
-      for (float* x = out.data(); x != end; x += kBlock, block += bytes) q8_0_block(block, x);
-      return;
-    case DType::Q4_0:
-      for (float* x = out.data(); x != end; x += kBlock, block += bytes) q4_0_block(block, x);
-      return;
-    case DType::Q4_1:
-      for (float* x = out.data(); x != end; x += kBlock, block += bytes) q4_1_block(block, x);
-      return;
+    default:
+      break;
   }
+  const DecodeBlock decode = block_decoder(tensor.type);
+  for (float* x = out.data(); x != end; x += length, block += bytes) decode(block, x);
 }
 
 }  // namespace paceline

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <span>
+#include <thread>
+#include <utility>
 
+#include "base/check.h"
 #include "base/mapped_file.h"
-#include "base/types.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "io/convert.h"
 #include "io/shown.h"
 
 namespace paceline {
@@ -16,9 +20,14 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kNamesInAnError = 20;
 
-WeightType packed_type(DType type, WeightsType wanted) {
-  if (wanted == WeightsType::F32) return WeightType::F32;
-  if (wanted == WeightsType::BF16) return WeightType::BF16;
+// The type of the file that the packed matrix holds.
+DType type_to_pack(DType stored, WeightsType wanted) {
+  if (wanted == WeightsType::F32) return DType::F32;
+  if (wanted == WeightsType::BF16) return DType::BF16;
+  return streamed_as(stored);
+}
+
+WeightType kernel_type(DType type) {
   switch (type) {
     case DType::F32:
       return WeightType::F32;
@@ -32,12 +41,10 @@ WeightType packed_type(DType type, WeightsType wanted) {
       return WeightType::Q4_0;
     case DType::Q4_1:
       return WeightType::Q4_1;
+    default:
+      check(false, "a type without kernels");
+      return WeightType::F32;
   }
-  return WeightType::F32;
-}
-
-bool is_stored_as(DType stored, WeightType packed) {
-  return packed == packed_type(stored, WeightsType::Native);
 }
 
 // Row r of a matrix whose heads rotate halves, in a file whose heads rotate pairs.
@@ -58,6 +65,55 @@ std::string companion_of(std::string_view name) {
       return std::string(name.substr(0, name.size() - ending.size())) + ".weight";
   return {};
 }
+
+// Has the system read tensors before they are packed, on a thread of its own and at most kAhead
+// pieces before the packing, so that disk and cores work at the same time. Nobody packs what has
+// not been read: page faults of several threads, at several places, would make the disk's work
+// random.
+class ReadAhead {
+ public:
+  ReadAhead(const Checkpoint& checkpoint, std::vector<std::span<const std::byte>> pieces)
+      : checkpoint_(checkpoint), pieces_(std::move(pieces)), thread_([this] { run(); }) {}
+  ~ReadAhead() {
+    stop_ = true;
+    packed_ += 1;
+    packed_.notify_one();
+    thread_.join();
+  }
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // Waits until the first `count` pieces are in memory.
+  void wait_for(size_t count) const {
+    for (size_t done = read_; done < count; done = read_) read_.wait(done);
+  }
+  // The first `count` pieces are done with.
+  void packed(size_t count) {
+    packed_ = count;
+    packed_.notify_one();
+  }
+
+ private:
+  static constexpr size_t kAhead = 8;
+
+  void run() {
+    for (const auto piece : pieces_) {
+      for (size_t done = packed_; read_ >= done + kAhead && !stop_; done = packed_)
+        packed_.wait(done);
+      if (stop_) return;
+      checkpoint_.read_ahead(piece);
+      read_ += 1;
+      read_.notify_one();
+    }
+  }
+
+  const Checkpoint& checkpoint_;
+  std::vector<std::span<const std::byte>> pieces_;
+  std::atomic<size_t> read_ = 0;    // pieces in memory
+  std::atomic<size_t> packed_ = 0;  // pieces done with
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -84,7 +140,8 @@ void WeightLoader::matrix(std::string_view name, int n_out, int n_in, PackedMatr
                           RowOrder order, int head_dim) {
   const Tensor* tensor = wanted(name, {n_out, n_in});
   if (tensor == nullptr) return;
-  *to = {.type = packed_type(tensor->type, type_), .n_out = n_out, .n_in = n_in, .data = nullptr};
+  const DType packed = type_to_pack(tensor->type, type_);
+  *to = {.type = kernel_type(packed), .n_out = n_out, .n_in = n_in, .data = nullptr};
   jobs_.push_back({tensor, to, order, head_dim, bytes_});
   bytes_ += (to->bytes() + kAlignment - 1) / kAlignment * kAlignment;
   streamed_bytes_ += static_cast<int64_t>(to->bytes());
@@ -94,6 +151,7 @@ void WeightLoader::vector(std::string_view name, int n, std::vector<float>* to, 
                           int head_dim) {
   const Tensor* tensor = wanted(name, {n});
   if (tensor == nullptr) return;
+  checkpoint_.read_ahead(tensor->data);  // a page or two; a fault would read megabytes around them
   std::vector<float> stored(n);
   dequantize(*tensor, 0, stored);
   to->resize(n);
@@ -101,36 +159,50 @@ void WeightLoader::vector(std::string_view name, int n, std::vector<float>* to, 
   streamed_bytes_ += n * 4;
 }
 
-void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) const {
+std::vector<WeightLoader::Piece> WeightLoader::pieces() const {
+  constexpr int64_t kPieceBytes = int64_t{8} << 20;
+  std::vector<Piece> pieces;
+  for (const Job& job : jobs_) {
+    const auto bytes = static_cast<int64_t>(job.tensor->data.size());
+    const int64_t tiles = job.to->tiles();
+    const int64_t tile_source = std::max<int64_t>(bytes * kTileOutputs / job.to->n_out, 1);
+    // Rows that change places within a head are packed with the whole matrix.
+    const int64_t step =
+        job.order == RowOrder::AsStored ? std::max<int64_t>(kPieceBytes / tile_source, 1) : tiles;
+    for (int64_t tile = 0; tile < tiles; tile += step) {
+      const int64_t begin = std::min(tile * tile_source, bytes);
+      const int64_t end = tile + step >= tiles ? bytes : (tile + step) * tile_source;
+      pieces.push_back(
+          {&job, tile, std::min(tile + step, tiles),
+           job.tensor->data.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))});
+    }
+  }
+  return pieces;
+}
+
+void WeightLoader::pack(const Piece& piece, std::byte* memory, ThreadPool& pool) const {
+  const Job& job = *piece.job;
   PackedMatrix& m = *job.to;
   std::byte* packed = memory + job.offset;
-  const bool as_stored = is_stored_as(job.tensor->type, m.type);
-  const size_t stored_row = as_stored ? row_bytes(m.type, m.n_in) : 0;
-  pool.split(m.tiles(), 1, [&](int64_t begin, int64_t end) {
+  const DType type = type_to_pack(job.tensor->type, type_);
+  const bool as_stored = type == job.tensor->type;
+  const size_t row_size = row_bytes(m.type, m.n_in);
+  pool.split(piece.end - piece.begin, 1, [&](int64_t first, int64_t last) {
     // Rows of one tile in the type to be packed, where the file has another.
-    std::vector<float> wide(as_stored ? 0 : m.n_in);
-    std::vector<std::byte> converted(as_stored ? 0 : row_bytes(m.type, m.n_in) * kTileOutputs);
-    for (int64_t tile = begin; tile < end; ++tile) {
+    std::vector<std::byte> converted(as_stored ? 0 : row_size * kTileOutputs);
+    for (int64_t tile = piece.begin + first; tile < piece.begin + last; ++tile) {
       std::array<const std::byte*, kTileOutputs> rows = {};
       for (int o = 0; o < kTileOutputs; ++o) {
         const int64_t row = tile * kTileOutputs + o;
         if (row >= m.n_out) continue;
         const int64_t from = source_row(row, job.order, job.head_dim);
         if (as_stored) {
-          rows[o] = job.tensor->data.data() + from * stored_row;
+          rows[o] = job.tensor->data.data() + from * row_size;
           continue;
         }
-        dequantize(*job.tensor, from * m.n_in, wide);
-        std::byte* to = converted.data() + o * row_bytes(m.type, m.n_in);
-        if (m.type == WeightType::F32) {
-          std::copy_n(reinterpret_cast<const std::byte*>(wide.data()), wide.size() * 4, to);
-        } else {
-          for (int k = 0; k < m.n_in; ++k) {
-            const bf16 x = to_bf16(wide[k]);
-            std::copy_n(reinterpret_cast<const std::byte*>(&x), 2, to + 2 * k);
-          }
-        }
-        rows[o] = to;
+        const auto to = std::span(converted).subspan(o * row_size, row_size);
+        convert(*job.tensor, from * m.n_in, type, to);
+        rows[o] = to.data();
       }
       pack_tile(m, static_cast<int>(tile), rows, packed);
     }
@@ -166,12 +238,19 @@ Result<HugeBuffer> WeightLoader::load(
                                                   place, bytes_ >> 20, available_memory() >> 20)};
   auto memory = HugeBuffer::allocate(bytes_);
   if (!memory) return memory.error();
-  size_t done = 0;
-  for (const Job& job : jobs_) {
-    if (progress) progress("loading", static_cast<double>(done) / static_cast<double>(bytes_));
-    pack(job, memory->data(), pool);
-    release_pages(job.tensor->data);  // so that weights do not stand in memory twice
-    done += job.to->bytes();
+  // In the order of the file, as disks like it.
+  std::ranges::sort(jobs_, {}, [](const Job& job) { return job.tensor->data.data(); });
+  const std::vector<Piece> work = pieces();
+  std::vector<std::span<const std::byte>> sources;
+  sources.reserve(work.size());
+  for (const Piece& piece : work) sources.push_back(piece.source);
+  ReadAhead ahead(checkpoint_, std::move(sources));
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (progress) progress("loading", static_cast<double>(i) / static_cast<double>(work.size()));
+    ahead.wait_for(i + 1);
+    pack(work[i], memory->data(), pool);
+    release_pages(work[i].source);  // so that weights do not stand in memory twice
+    ahead.packed(i + 1);
   }
   if (progress) progress("loading", 1.0);
   return memory;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,8 +56,17 @@ class WeightLoader {
     size_t offset;
   };
 
+  // Tiles of one matrix that are packed at a time.
+  struct Piece {
+    const Job* job;
+    int64_t begin;  // tiles
+    int64_t end;
+    std::span<const std::byte> source;  // in the file
+  };
+
   const Tensor* wanted(std::string_view name, const std::vector<int64_t>& shape);
-  void pack(const Job& job, std::byte* memory, ThreadPool& pool) const;
+  std::vector<Piece> pieces() const;
+  void pack(const Piece& piece, std::byte* memory, ThreadPool& pool) const;
 
   const Checkpoint& checkpoint_;
   WeightsType type_;

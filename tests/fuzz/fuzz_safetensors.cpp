@@ -1,4 +1,4 @@
-// Any bytes as a safetensors file and as an index: an error, or contents that can be read whole.
+// Any bytes as a safetensors file: an error, or contents that can be read whole.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "io/safetensors_index.h"
 #include "io/safetensors_reader.h"
 
 namespace {
@@ -28,23 +27,11 @@ void fuzz_file(std::span<const std::byte> file) {
   check(tensor_bytes <= file.size(), "tensors share bytes");
 }
 
-void fuzz_index(std::string_view text) {
-  using namespace paceline;
-  const auto got = read_safetensors_index(text, "fuzz");
-  if (!got) {
-    check(!got.error().message.empty(), "an error without a sentence");
-    return;
-  }
-  for (const IndexedTensor& entry : *got)
-    check(!leaves_folder(entry.file), "a file left the folder");
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   fuzz_file(bytes);
-  fuzz_index({reinterpret_cast<const char*>(data), size});
   // The length in front is hard to guess; with the right one more inputs reach the parser. The rest
   // is header up to the last '}', data behind it.
   const std::string_view text(reinterpret_cast<const char*>(data), size);

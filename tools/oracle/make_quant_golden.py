@@ -73,8 +73,33 @@ with np.errstate(all="ignore"):
         rows = np.ascontiguousarray(rows)
         sections.append((1, qtype, rows.tobytes(), quantize(rows, qtype).tobytes()))
 
+# Types that are only read, fewer blocks of 256 of them: where each keeps its float16 scales, and
+# how many.
+SCALES = {T.Q5_0: (0, 1), T.Q5_1: (0, 2), T.Q2_K: (80, 2), T.Q3_K: (108, 1), T.Q4_K: (0, 2),
+          T.Q5_K: (0, 2), T.Q6_K: (208, 1)}
+
+
+def random_read_blocks(qtype):
+    length, size = GGML_QUANT_SIZES[qtype]
+    n_blocks = 64 if length == 32 else 20
+    blocks = rng.integers(0, 256, (n_blocks, size), dtype=np.uint8)
+    at, n_halves = SCALES[qtype]
+    scales = rng.normal(0, 0.1, (n_blocks, n_halves)).astype(np.float16).view(np.uint16)
+    for i in range(n_blocks // 2):
+        scales[i] = [HARD_HALVES[i % 16], HARD_HALVES[(i // 16 * 5 + i) % 16]][:n_halves]
+    blocks[:, at : at + 2 * n_halves] = scales.view(np.uint8)
+    return blocks
+
+
+with np.errstate(all="ignore"):
+    for qtype in SCALES:
+        blocks = random_read_blocks(qtype)
+        values = np.asarray(dequantize(blocks, qtype), dtype=np.float32)
+        sections.append((0, qtype, blocks.tobytes(), values.tobytes()))
+
 with open(sys.argv[1], "wb") as out:
     out.write(b"PLQG" + struct.pack("<I", len(sections)))
     for kind, qtype, given, expected in sections:
         length, size = GGML_QUANT_SIZES[qtype]
-        out.write(struct.pack("<5I", kind, qtype, N_BLOCKS, length, size) + given + expected)
+        n_blocks = len(expected if kind == 1 else given) // size
+        out.write(struct.pack("<5I", kind, qtype, n_blocks, length, size) + given + expected)
