@@ -53,8 +53,11 @@ class SequenceState {
   // make_state.
   virtual Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const = 0;
 
-  // Appends the bytes that are remembered of a committed position, in an order of the family's own:
-  // what probes compare.
+  // Committed positions from here on are remembered in every part of the state; of those before,
+  // windows have lost theirs.
+  virtual int first_remembered() const { return 0; }
+  // Appends the bytes that are remembered of a committed position, first_remembered() at least, in
+  // an order of the family's own: what probes compare.
   virtual void append_bytes(int position, std::vector<std::byte>& to) const = 0;
 
   // Keeps those rows of the block read last that lie on `path`: row indices, each the parent of the

@@ -101,6 +101,12 @@ void WeightLoader::vector(std::string_view name, int n, std::vector<float>* to, 
   streamed_bytes_ += n * 4;
 }
 
+void WeightLoader::refuse_left_over(std::string family,
+                                    std::function<bool(std::string_view)> belongs) {
+  family_ = std::move(family);
+  belongs_ = std::move(belongs);
+}
+
 void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) const {
   PackedMatrix& m = *job.to;
   std::byte* packed = memory + job.offset;
@@ -154,6 +160,7 @@ Result<HugeBuffer> WeightLoader::load(
   const auto is_used = [&](std::string_view name) {
     return std::binary_search(used_.begin(), used_.end(), name);
   };
+  std::vector<std::string> left_over;
   for (const Tensor& tensor : checkpoint_.tensors()) {
     if (is_used(tensor.name)) continue;
     if (const auto owner = companion_of(tensor.name); !owner.empty() && is_used(owner))
@@ -161,7 +168,13 @@ Result<HugeBuffer> WeightLoader::load(
                    fmt::format("{}: {} says that {} is packed in a way that is not supported",
                                place, tensor.name, owner)};
     unused_.push_back(tensor.name);
+    if (belongs_ && belongs_(tensor.name)) left_over.push_back(tensor.name);
   }
+  if (!left_over.empty())
+    return Error{ErrorCode::Unsupported,
+                 fmt::format("{}: {} tensors of its layers are no part of family {} and would "
+                             "change its results: {}",
+                             place, left_over.size(), family_, listed(left_over, kNamesInAnError))};
   if (bytes_ > available_memory())
     return Error{ErrorCode::TooLarge, fmt::format("{}: the weights take {} MiB, {} MiB are free",
                                                   place, bytes_ >> 20, available_memory() >> 20)};

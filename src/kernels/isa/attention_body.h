@@ -264,8 +264,8 @@ void attend(const AttendArgs& a, int first, int last, float* scratch) {
                          static_cast<int64_t>(kv_head * group + within % group) * a.head_dim;
       q[i] = a.q + at;
       out[i] = a.out + at;
-      const int last = a.positions[row];
-      seen[i] = {a.window > 0 && a.window <= last ? last - a.window + 1 : 0, last};
+      const int position = a.positions[row];
+      seen[i] = {a.window > 0 && a.window <= position ? position - a.window + 1 : 0, position};
     }
     with_element(
         a.element, [&]<class E>() __attribute__((always_inline)) {
