@@ -44,7 +44,8 @@ Result<void> WindowRing::take_pages(int n) {
   std::vector<std::byte*> data(all_pages_);
   for (int page = 0; page < all_pages_; ++page)
     data[page] = memory->data() + page_bytes_ * (page % n);
-  for (int page = std::max(begin_, end_ - n_pages_); page < end_; ++page)
+  begin_ = first_remembered() / kSpan;  // a longer ring does not bring back what is gone
+  for (int page = begin_; page < end_; ++page)
     std::memcpy(data[page], page_data_[page], page_bytes_);
   memory_ = std::move(*memory);
   page_data_ = std::move(data);
