@@ -64,6 +64,12 @@ std::string companion_of(std::string_view name) {
 WeightLoader::WeightLoader(const Checkpoint& checkpoint, WeightsType type)
     : checkpoint_(checkpoint), type_(type) {}
 
+void WeightLoader::refuse_left_over(std::string family,
+                                    std::function<bool(std::string_view)> belongs) {
+  family_ = std::move(family);
+  belongs_ = std::move(belongs);
+}
+
 const Tensor* WeightLoader::wanted(std::string_view name, const std::vector<int64_t>& shape) {
   const Tensor* tensor = checkpoint_.find(name);
   if (tensor == nullptr) {
@@ -99,12 +105,6 @@ void WeightLoader::vector(std::string_view name, int n, std::vector<float>* to, 
   to->resize(n);
   for (int i = 0; i < n; ++i) (*to)[i] = stored[source_row(i, order, head_dim)];
   streamed_bytes_ += n * 4;
-}
-
-void WeightLoader::refuse_left_over(std::string family,
-                                    std::function<bool(std::string_view)> belongs) {
-  family_ = std::move(family);
-  belongs_ = std::move(belongs);
 }
 
 void WeightLoader::pack(const Job& job, std::byte* memory, ThreadPool& pool) const {
