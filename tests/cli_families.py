@@ -100,6 +100,9 @@ class Families(cli.CliTest):
             report = cli.run_json("inspect", model)
             self.assertEqual(report["family"], wanted)
             self.assertEqual(report["unused_tensors"], [])
+            sliding = {"gemma3": 3, "mistral": 2}.get(report["family"], 0)
+            self.assertEqual(report["sliding_layers"], sliding)
+            self.assertEqual(report["window"], 24 if sliding else 0)
             there = cli.run_json("tokenize", model, "--text", text)
             self.assertEqual(there["text"], text)
 

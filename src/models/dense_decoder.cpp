@@ -344,6 +344,10 @@ void DenseDecoder::describe(const WeightLoader& loader) {
            .head_dim = c.head_dim,
            .vocab_size = c.vocab_size,
            .context_length = c.context_length,
+           .n_sliding = c.window == 0
+                            ? 0
+                            : static_cast<int>(std::count(c.slides.begin(), c.slides.end(), true)),
+           .window = c.window,
            .parameters = loader.parameters(),
            .weight_bytes = loader.streamed_bytes(),
            .huge_bytes =

@@ -27,6 +27,8 @@ struct ModelInfo {
   int head_dim = 0;
   int vocab_size = 0;      // rows of the output matrix
   int context_length = 0;  // positions that the checkpoint was made for
+  int n_sliding = 0;       // layers that see a sliding window only,
+  int window = 0;          // of so many positions
   int64_t parameters = 0;
   int64_t weight_bytes = 0;  // bytes that one pass streams: every matrix and norm once
   int64_t huge_bytes = 0;    // how many of the weights' bytes stand on 2 MiB pages

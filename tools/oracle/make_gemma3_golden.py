@@ -85,8 +85,8 @@ def greedy(model, ids, n):
     out, gaps = [], []
     step, past = torch.tensor([ids]), None
     for _ in range(n):
-        result = model(step, past_key_values=past, use_cache=True)
-        past, row = result.past_key_values, result.logits[0, -1]
+        result = model(step, cache=past, use_cache=True)
+        past, row = result.cache, result.logits[0, -1]
         top = torch.topk(row, 2).values
         token = int(torch.nonzero(row == top[0])[0])  # ties go to the lowest id
         out.append(token)
