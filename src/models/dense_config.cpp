@@ -91,13 +91,14 @@ void read_sizes_json(ConfigReader& in, DenseConfig& c, bool tied) {
   c.tied = in.flag("tie_word_embeddings", tied);
 }
 
+constexpr int kMost = 1 << 24;  // of any size: beyond what any known model has
+
 // Products of sizes stay far inside 64 bits, and every row inside 32.
 void check_sizes(ConfigReader& in, const DenseConfig& c, int64_t n_tensors) {
   if (c.n_heads % c.n_kv_heads != 0)
     in.fail(fmt::format("{} heads cannot share {} key heads evenly", c.n_heads, c.n_kv_heads));
   if (c.head_dim % 2 != 0)
     in.fail(fmt::format("heads of width {} cannot be rotated: wanted an even one", c.head_dim));
-  constexpr int kMost = 1 << 24;
   for (const auto& [value, name] : {std::pair{c.dim, "width"},
                                     {c.hidden_dim, "feed-forward width"},
                                     {c.n_layers, "layer count"},
@@ -121,6 +122,10 @@ void read_sizes(ConfigReader& in, DenseConfig& config, bool tied) {
     read_sizes_gguf(in, config);
   else
     read_sizes_json(in, config, tied);
+  // Families go through the layers.
+  if (config.n_layers <= kMost) return;
+  in.fail(fmt::format("a layer count of {} is beyond any known model", config.n_layers));
+  config.n_layers = 1;
 }
 
 void read_rope(ConfigReader& in, DenseConfig& config) {
@@ -218,6 +223,7 @@ Result<DenseConfig> read_dense_config(const Checkpoint& checkpoint, const DenseF
   in.refuse_the_rest();
   if (!in.error()) check_sizes(in, config, std::ssize(checkpoint.tensors()));
   config.window = std::min(config.window, config.context_length);
+  if (config.window == 0) config.slides.clear();
   if (in.error()) return *in.error();
   return config;
 }

@@ -167,6 +167,8 @@ int64_t peak_bytes() {
 TEST(DenseConfig, ClaimsAreNotBelieved) {
   expect_refused(load_with({{"num_hidden_layers", 1 << 24}}), ErrorCode::BadFormat,
                  {"16777216 layers", "21 tensors"});
+  expect_refused(load_with({{"num_hidden_layers", 2147483647}}, "mistral/window"),
+                 ErrorCode::BadFormat, {"layer count of 2147483647"});
   const int64_t before = peak_bytes();
   const auto model = load_with({{"max_position_embeddings", 1 << 24}});
   ASSERT_TRUE(model);
