@@ -10,7 +10,7 @@ import cli_support as cli
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma3")
 TYPES = ("f32", "bf16", "q8_0", "q4_0", "q4_1")
 EVERY = list(itertools.product(FAMILIES, TYPES))
-TOKENS = 400  # a window of 24 is kept in 256 positions
+TOKENS = 280  # a window of 24 is kept in 256 positions
 DEPTHS = ",".join(map(str, range(9)))
 
 

@@ -21,7 +21,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 class DenseGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(DenseGolden, EqualsTransformers) {
-  const fs::path folder = kGoldens / GetParam();
+  const fs::path folder = goldens() / GetParam();
   const Golden golden = read_golden(folder);
   const auto model = load_golden(folder, {.weights = WeightsType::F32, .threads = 2});
   ASSERT_NE(model, nullptr);
@@ -40,7 +40,7 @@ TEST_P(DenseGolden, EqualsTransformers) {
 }
 
 TEST_P(DenseGolden, ChunksAndThreadsChangeNothing) {
-  const fs::path folder = kGoldens / GetParam();
+  const fs::path folder = goldens() / GetParam();
   const Golden golden = read_golden(folder);
   for (const auto weights : {WeightsType::Native, WeightsType::BF16, WeightsType::F32}) {
     std::vector<float> expected;
@@ -81,7 +81,7 @@ class ForcedIsa {
 };
 
 TEST_P(DenseGolden, EveryInstructionSetGivesTheSameBytesWithEveryCache) {
-  const fs::path folder = kGoldens / GetParam();
+  const fs::path folder = goldens() / GetParam();
   const Golden golden = read_golden(folder);
   for (const auto cache : {CacheType::F16, CacheType::BF16, CacheType::F32}) {
     std::vector<float> expected;
@@ -115,7 +115,7 @@ class DenseAmx : public testing::TestWithParam<std::string> {};
 
 TEST_P(DenseAmx, KeepsTheRowRule) {
   if (!choose_kernel_table("amx-emulated")) GTEST_SKIP() << "the emulation wants AVX2 here";
-  const fs::path folder = kGoldens / GetParam();
+  const fs::path folder = goldens() / GetParam();
   const Golden golden = read_golden(folder);
   const auto with = [&](const char* isa, WeightsType weights, int threads) {
     const ForcedIsa forced(isa);
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, DenseAmx,
 
 // The negative control: kernels that sum several rows in another order are noticed.
 TEST(DenseDecoder, WideKernelsDoNotKeepTheRowRule) {
-  const fs::path folder = kGoldens / "llama/plain";
+  const fs::path folder = goldens() / "llama/plain";
   const Golden golden = read_golden(folder);
   const auto model = load_golden(folder, {.threads = 1, .wide = true});
   ASSERT_NE(model, nullptr);

@@ -9,7 +9,7 @@ class DenseState : public testing::TestWithParam<std::string> {};
 
 // Rows that were not committed leave no trace.
 TEST_P(DenseState, RollbackIsCommitOfFewerRows) {
-  const fs::path folder = kGoldens / GetParam();
+  const fs::path folder = goldens() / GetParam();
   const Golden golden = read_golden(folder);
   const auto model = load_golden(folder, {.threads = 1});
   ASSERT_NE(model, nullptr);
@@ -37,7 +37,7 @@ TEST_P(DenseState, RollbackIsCommitOfFewerRows) {
 // Sequences that share passes, each with blocks of its own size, joining and leaving as they come;
 // rows with and without logits.
 TEST_P(DenseState, NeighboursInAPassChangeNothing) {
-  const fs::path folder = kGoldens / GetParam();
+  const fs::path folder = goldens() / GetParam();
   const Golden golden = read_golden(folder);
   for (const int threads : {1, 3}) {
     const auto model = load_golden(folder, {.threads = threads});
@@ -134,8 +134,8 @@ std::vector<TokenId> changed_from(std::vector<TokenId> ids, int from, int vocab)
 
 // A fork reads the shared pages and writes none of them: both go on as if alone.
 TEST(DenseStates, ForksShareWholePagesAndGoTheirOwnWays) {
-  const Golden golden = read_golden(kGoldens / "llama/plain");
-  const auto model = load_golden(kGoldens / "llama/plain", {.threads = 1});
+  const Golden golden = read_golden(goldens() / "llama/plain");
+  const auto model = load_golden(goldens() / "llama/plain", {.threads = 1});
   ASSERT_NE(model, nullptr);
   const std::vector<TokenId> first(golden.ids.begin(), golden.ids.begin() + 150);
   const auto other = changed_from(first, 70, model->info().vocab_size);
@@ -165,8 +165,8 @@ TEST(DenseStates, ForksShareWholePagesAndGoTheirOwnWays) {
 TEST(DenseStates, ForksOfWindowsTakeThemAlongOrBeginAnew) {
   for (const char* name : {"gemma3/objects", "mistral/window"}) {
     SCOPED_TRACE(name);
-    const Golden golden = read_golden(kGoldens / name);
-    const auto model = load_golden(kGoldens / name, {.threads = 1});
+    const Golden golden = read_golden(goldens() / name);
+    const auto model = load_golden(goldens() / name, {.threads = 1});
     ASSERT_NE(model, nullptr);
     const int end = static_cast<int>(golden.ids.size());
     const auto other = changed_from(golden.ids, 280, model->info().vocab_size);
@@ -198,7 +198,7 @@ TEST(DenseStates, ForksOfWindowsTakeThemAlongOrBeginAnew) {
 
 // A window of 8 in two of three layers: memory for three pages beyond the window at most.
 TEST(DenseStates, MemoryOfWindowsIsBounded) {
-  const auto model = load_golden(kGoldens / "gemma3/objects", {});
+  const auto model = load_golden(goldens() / "gemma3/objects", {});
   ASSERT_NE(model, nullptr);
   const auto bytes = [&](int capacity) {
     return (*model->make_state(capacity, CacheType::F16))->bytes();
@@ -210,7 +210,7 @@ TEST(DenseStates, MemoryOfWindowsIsBounded) {
 }
 
 TEST(DenseStates, ContextBeyondTheModelIsRefused) {
-  const auto model = load_golden(kGoldens / "llama/plain", {});
+  const auto model = load_golden(goldens() / "llama/plain", {});
   ASSERT_NE(model, nullptr);
   const auto state = model->make_state(model->info().context_length + 1, CacheType::F16);
   ASSERT_FALSE(state);

@@ -19,7 +19,7 @@ namespace paceline {
 namespace fs = std::filesystem;
 
 // Folders FAMILY/VARIANT.
-inline const fs::path kGoldens = fs::path(PACELINE_SOURCE_DIR) / "tests/golden";
+inline fs::path goldens() { return fs::path(PACELINE_SOURCE_DIR) / "tests/golden"; }
 
 // What transformers computes in float32 for a tiny checkpoint (tools/oracle/make_dense_golden.py).
 struct Golden {
@@ -40,7 +40,7 @@ inline Golden read_golden(const fs::path& folder) {
   return golden;
 }
 
-inline std::unique_ptr<Model> load_golden(const fs::path& folder, LoadOptions options) {
+inline std::unique_ptr<Model> load_golden(const fs::path& folder, const LoadOptions& options) {
   const bool gguf = fs::exists(folder / "model.gguf");
   auto checkpoint = Checkpoint::open(gguf ? folder / "model.gguf" : folder);
   if (!checkpoint) {
