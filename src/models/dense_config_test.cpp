@@ -16,18 +16,18 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-const fs::path kGoldens = fs::path(PACELINE_SOURCE_DIR) / "tests/golden";
+fs::path goldens() { return fs::path(PACELINE_SOURCE_DIR) / "tests/golden"; }
 
 // A tiny checkpoint with some keys of its config.json changed; null takes one out. as_null: a key
 // that is to be there and null.
 Result<std::unique_ptr<Model>> load_with(const Json& changes, const char* name = "llama/plain",
                                          const char* as_null = nullptr) {
   const TemporaryFolder folder;
-  Json config = Json::parse(read_whole(kGoldens / name / "config.json"));
+  Json config = Json::parse(read_whole(goldens() / name / "config.json"));
   config.merge_patch(changes);
   if (as_null != nullptr) config[as_null] = nullptr;
   folder.write("config.json", config.dump());
-  fs::copy_file(kGoldens / name / "model.safetensors", folder.path() / "model.safetensors");
+  fs::copy_file(goldens() / name / "model.safetensors", folder.path() / "model.safetensors");
   const auto checkpoint = Checkpoint::open(folder.path());
   if (!checkpoint) return checkpoint.error();
   return load_model(*checkpoint, {});
