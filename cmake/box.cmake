@@ -1,4 +1,5 @@
-# paceline_box(NAME FILES a.cpp ... [TESTS a_test.cpp ...] [USES lower boxes] [LIBS targets])
+# paceline_box(NAME FILES a.cpp ... [TESTS a_test.cpp ...] [USES lower boxes] [LIBS targets]
+#              [TEST_LIBS targets])
 # One box of the layout, one library target: a file that reaches for a box it does not use
 # fails to link. Tests stand beside the code and become one program a box.
 include(GoogleTest)
@@ -13,7 +14,7 @@ function(paceline_test_program target)
 endfunction()
 
 function(paceline_box name)
-  cmake_parse_arguments(BOX "" "" "FILES;TESTS;USES;LIBS" ${ARGN})
+  cmake_parse_arguments(BOX "" "" "FILES;TESTS;USES;LIBS;TEST_LIBS" ${ARGN})
   add_library(paceline_${name} STATIC ${BOX_FILES})
   target_include_directories(paceline_${name} PUBLIC
                              $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
@@ -21,6 +22,7 @@ function(paceline_box name)
   target_link_libraries(paceline_${name} PUBLIC ${BOX_USES} PRIVATE ${BOX_LIBS})
   set_property(GLOBAL APPEND PROPERTY PACELINE_BOXES paceline_${name})
   if(PACELINE_TESTS AND BOX_TESTS)
-    paceline_test_program(${name}_test FILES ${BOX_TESTS} LIBS paceline_${name} ${BOX_LIBS})
+    paceline_test_program(${name}_test FILES ${BOX_TESTS}
+                          LIBS paceline_${name} ${BOX_LIBS} ${BOX_TEST_LIBS})
   endif()
 endfunction()

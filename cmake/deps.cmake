@@ -8,6 +8,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)  # upper and lower case in chat templates
 if(PACELINE_TESTS)
   find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)     # tests of properties: random sequences of operations
 endif()
 if(PACELINE_BENCH)
   find_package(benchmark REQUIRED)      # kernel timings

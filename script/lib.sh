@@ -21,7 +21,7 @@ packages_fetch=(ca-certificates python3 python3-pip)
 packages_build=(
   g++ cmake ninja-build ccache git pkg-config python3
   nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev
-  libgtest-dev libsimde-dev
+  libgtest-dev librapidcheck-dev libsimde-dev
 )
 packages_test=(libbenchmark-dev binutils clang-format-14 clang-tidy-14 clang-14 libclang-rt-14-dev)
 

@@ -169,7 +169,7 @@ class BadInput(cli.CliTest):
     def test_synth(self):
         good = {"--family": "llama", "--size": "tiny", "--type": "f32",
                 "--out": cli.path("synth bad")}
-        for flag, value in (("--family", "gpt"), ("--size", "7b"), ("--type", "q2"),
+        for flag, value in (("--family", "gpt"), ("--family", "gemma3_text"), ("--size", "7b"), ("--type", "q2"),
                             ("--out", cli.model()), ("--out", cli.write("a file", b"x")),
                             ("--out", ""), ("--family", None), ("--out", None), ("--type", None)):
             flags = dict(good, **{flag: value})

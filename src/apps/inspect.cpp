@@ -93,6 +93,10 @@ void print_table(const Json& report, const ModelInfo& info, const Engine& engine
   line("shape", fmt::format("{} layers, {} wide, {} hidden, {}/{} heads of {}, {} words",
                             info.n_layers, info.dim, info.hidden_dim, info.n_heads, info.n_kv_heads,
                             info.head_dim, with_separators(info.vocab_size)));
+  if (info.n_sliding > 0) {
+    line("windows", fmt::format("{} of {} layers see the last {} positions", info.n_sliding,
+                                info.n_layers, info.window));
+  }
   line("context", fmt::format("{} of {}", engine.context(), info.context_length));
   line("weights", fmt::format("{} bytes a pass, pages of {}", with_separators(info.weight_bytes),
                               report["page_size"].get<std::string>()));
@@ -157,6 +161,8 @@ int inspect(Args args) {
   report["head_dim"] = info.head_dim;
   report["vocab_size"] = info.vocab_size;
   report["context_length"] = info.context_length;
+  report["sliding_layers"] = info.n_sliding;
+  report["window"] = info.window;
   if (!json.is_stdout()) print_table(report, info, *engine);
   if (auto written = json.write(report); !written) return fail("inspect", written.error());
   return kExitSuccess;

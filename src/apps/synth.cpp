@@ -1,6 +1,7 @@
 // paceline synth: a checkpoint with random weights and the shapes of a released model.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/commands.h"
@@ -28,6 +29,19 @@ struct SynthFlags {
   JsonFile json;
 };
 
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  names.reserve(synth_shapes().size());
+  for (const SynthShape& shape : synth_shapes()) {
+    if (!contains(names, shape.family)) names.emplace_back(shape.family);
+  }
+  return names;
+}
+
 Result<SynthJob> check_flags(const SynthFlags& given) {
   for (const auto& [value, name] :
        {std::pair(&given.family, "--family"), std::pair(&given.size, "--size"),
@@ -37,9 +51,10 @@ Result<SynthJob> check_flags(const SynthFlags& given) {
   }
   if (given.type < 0) return Error{ErrorCode::BadUsage, "give --type"};
   if (auto ok = given.json.check(); !ok) return ok.error();
-  if (*given.family != "llama" && *given.family != "qwen3") {
-    return Error{ErrorCode::BadUsage,
-                 "--family wants one of llama, qwen3, not " + quoted_name(*given.family)};
+  if (!contains(family_names(), *given.family)) {
+    return Error{ErrorCode::BadUsage, fmt::format("--family wants one of {}, not {}",
+                                                  listed(family_names(), family_names().size()),
+                                                  quoted_name(*given.family))};
   }
   const auto shape = find_synth_shape(*given.family, *given.size);
   if (!shape) return shape.error();
@@ -77,7 +92,8 @@ int synth(Args args) {
               "with safetensors for f32 and bf16, a .gguf file in the folder for the others.",
               "paceline synth --family llama --size tiny --type bf16 --out /tmp/tiny");
   flags.group("Checkpoint");
-  flags.text("--family", "llama|qwen3", given.family, "whose tensors");
+  flags.text("--family", "NAME", given.family,
+             "whose tensors: " + listed(family_names(), family_names().size()));
   flags.text("--size", "NAME", given.size, size_names());
   flags.choice("--type", {"f32", "bf16", "q8_0", "q4_0", "q4_1"}, given.type, "of the matrices");
   flags.text("--out", "DIR", given.out, "folder to make; it must be new or empty");

@@ -22,7 +22,7 @@ bool is_gguf(DType type) { return type != DType::F32 && type != DType::BF16; }
 // The type of one tensor in a checkpoint whose matrices are of `type`.
 DType type_of(const SynthTensor& tensor, const SynthShape& shape, DType type) {
   if (!is_gguf(type)) return type;
-  if (tensor.draw == Draw::Norm) return DType::F32;
+  if (tensor.shape.size() == 1) return DType::F32;
   const bool has_vocabulary = tensor.shape[0] == shape.vocab_size;
   return has_vocabulary ? DType::Q8_0 : type;
 }
@@ -47,14 +47,16 @@ class RowSource {
       return {};
     }
     const SynthTensor& tensor = tensors_[index];
-    const bool permuted = is_gguf(job_.type);
+    const bool gguf = is_gguf(job_.type);
     const int64_t row_bytes = spec.row_bytes();
     const int64_t n_rows = static_cast<int64_t>(rows.size()) / row_bytes;
     pool_.split(n_rows, 1, [&](int64_t begin, int64_t end) {
       std::vector<float> values(static_cast<size_t>(tensor.row_length()));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = first_row + i;
-        draw_row(tensor, job_.seed, permuted ? source_row(tensor, row) : row, values);
+        draw_row(tensor, job_.seed, gguf ? source_row(tensor, row) : row, values);
+        if (gguf && tensor.draw == Draw::NormLess1)
+          for (float& x : values) x = 1.0f + x;
         quantize(spec.type, values,
                  rows.subspan(static_cast<size_t>(i * row_bytes), static_cast<size_t>(row_bytes)));
       }
@@ -73,12 +75,42 @@ class RowSource {
   int64_t done_ = 0;
 };
 
+struct ConfigNames {
+  const char* family;
+  const char* architecture;
+  const char* model_type;
+};
+constexpr ConfigNames kConfigNames[] = {
+    {"llama", "LlamaForCausalLM", "llama"},         {"mistral", "MistralForCausalLM", "mistral"},
+    {"qwen2", "Qwen2ForCausalLM", "qwen2"},         {"qwen3", "Qwen3ForCausalLM", "qwen3"},
+    {"gemma3", "Gemma3ForCausalLM", "gemma3_text"},
+};
+
+// What each family's config.json says beside what all of them say.
+void add_family_settings(const SynthShape& shape, Json& config) {
+  if (shape.family == "gemma3") {
+    config["hidden_activation"] = "gelu_pytorch_tanh";
+    config["query_pre_attn_scalar"] = shape.head_dim;
+    config["sliding_window"] = shape.window;
+    config["sliding_window_pattern"] = shape.full_every;
+    config["rope_local_base_freq"] = shape.sliding_theta;
+    config["final_logit_softcapping"] = nullptr;
+    config["attn_logit_softcapping"] = nullptr;
+  } else {
+    config["hidden_act"] = "silu";
+  }
+  if (shape.family == "mistral") config["sliding_window"] = shape.window;
+  if (shape.family == "qwen2" || shape.family == "qwen3") config["use_sliding_window"] = false;
+  if (shape.family != "mistral" && shape.family != "qwen2") config["attention_bias"] = false;
+  if (shape.family == "llama") config["mlp_bias"] = false;
+}
+
 Json config_json(const SynthJob& job, const SynthVocab& vocab) {
   const SynthShape& shape = job.shape;
-  const bool is_llama = shape.family == "llama";
-  Json config{{"architectures", {is_llama ? "LlamaForCausalLM" : "Qwen3ForCausalLM"}},
-              {"model_type", shape.family},
-              {"hidden_act", "silu"},
+  const auto* names = std::find_if(std::begin(kConfigNames), std::end(kConfigNames),
+                                   [&](const auto& entry) { return entry.family == shape.family; });
+  Json config{{"architectures", {names->architecture}},
+              {"model_type", names->model_type},
               {"hidden_size", shape.dim},
               {"intermediate_size", shape.hidden_dim},
               {"num_hidden_layers", shape.n_layers},
@@ -90,12 +122,11 @@ Json config_json(const SynthJob& job, const SynthVocab& vocab) {
               {"rms_norm_eps", shape.norm_eps},
               {"rope_theta", shape.rope_theta},
               {"rope_scaling", nullptr},
-              {"attention_bias", false},
               {"tie_word_embeddings", shape.tied},
               {"bos_token_id", vocab.bos},
               {"eos_token_id", vocab.eos},
               {"torch_dtype", job.type == DType::F32 ? "float32" : "bfloat16"}};
-  if (is_llama) config["mlp_bias"] = false;
+  add_family_settings(shape, config);
   if (shape.rope_factor > 0) {
     config["rope_scaling"] = Json{{"rope_type", "llama3"},
                                   {"factor", shape.rope_factor},
@@ -108,11 +139,11 @@ Json config_json(const SynthJob& job, const SynthVocab& vocab) {
 
 std::vector<GgufKeyValue> gguf_metadata(const SynthJob& job, const SynthVocab& vocab) {
   const SynthShape& shape = job.shape;
-  const std::string family(shape.family);
+  const std::string family(shape.architecture());
   const auto count = [](int n) { return static_cast<uint32_t>(n); };
   std::vector<GgufKeyValue> keys{
       {"general.architecture", family},
-      {"general.name", fmt::format("synth {} {} seed {}", family, shape.size, job.seed)},
+      {"general.name", fmt::format("synth {} {} seed {}", shape.family, shape.size, job.seed)},
       {"general.file_type", job.type == DType::Q8_0   ? 7u
                             : job.type == DType::Q4_0 ? 2u
                                                       : 3u},
@@ -128,6 +159,11 @@ std::vector<GgufKeyValue> gguf_metadata(const SynthJob& job, const SynthVocab& v
       {family + ".rope.freq_base", static_cast<float>(shape.rope_theta)},
       {family + ".vocab_size", count(shape.vocab_size)}};
   if (family == "llama") keys.push_back({family + ".rope.dimension_count", count(shape.head_dim)});
+  if (family == "gemma3") {
+    keys.push_back({family + ".attention.sliding_window", count(shape.window)});
+    keys.push_back({family + ".attention.sliding_window_pattern", count(shape.full_every)});
+    keys.push_back({family + ".rope.freq_base_swa", static_cast<float>(shape.sliding_theta)});
+  }
   keys.push_back({"tokenizer.ggml.model", std::string("gpt2")});
   keys.push_back({"tokenizer.ggml.pre", vocab.pre});
   keys.push_back({"tokenizer.ggml.tokens", vocab.tokens});

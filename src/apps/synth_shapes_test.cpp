@@ -23,6 +23,10 @@ TEST(SynthShapes, HaveThePublishedParameterCounts) {
   EXPECT_EQ(parameters("llama", "1b"), 1'235'814'400);
   EXPECT_EQ(parameters("llama", "3b"), 3'212'749'824);
   EXPECT_EQ(parameters("llama", "8b"), 8'030'261'248);
+  EXPECT_EQ(parameters("mistral", "7b"), 7'241'732'096);
+  EXPECT_EQ(parameters("qwen2", "0.5b"), 494'032'768);
+  EXPECT_EQ(parameters("gemma3", "270m"), 268'098'176);
+  EXPECT_EQ(parameters("gemma3", "1b"), 999'885'952);
   EXPECT_EQ(parameters("qwen3", "0.6b"), 596'049'920);
   EXPECT_EQ(parameters("qwen3", "1.7b"), 1'720'574'976);
   EXPECT_EQ(parameters("qwen3", "4b"), 4'022'468'096);

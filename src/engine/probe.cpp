@@ -158,7 +158,9 @@ void Walk::compare_floats(const Reader& reader, const char* tensor, int position
   }
 }
 
+// As far back as both remember.
 void Walk::compare_caches(const Reader& reader, int begin, int end) {
+  begin = std::max({begin, chain_->first_remembered(), reader.state->first_remembered()});
   for (int position = begin; position < end; ++position) {
     wanted_bytes_.clear();
     found_bytes_.clear();
@@ -175,11 +177,15 @@ void Walk::compare_caches(const Reader& reader, int begin, int end) {
   }
 }
 
+// The chain stays near, so that a window remembers on both sides what is compared.
 Result<void> Walk::read_beginnings() {
-  lead(begin_);
-  for (Reader& reader : readers_) {
-    read_chunks(reader, begin_);
-    if (auto on = go_on(); !on) return on;
+  for (int to = 0; to < begin_;) {
+    to = std::min(to + kChunk, begin_);
+    lead(to);
+    for (Reader& reader : readers_) {
+      read_chunks(reader, to);
+      if (auto on = go_on(); !on) return on;
+    }
   }
   return {};
 }

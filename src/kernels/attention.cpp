@@ -18,6 +18,7 @@ void attend(std::span<const AttendArgs> parts, float* scratch, size_t scratch_pe
     check(part.n_heads % part.n_kv_heads == 0, "query heads share key heads evenly");
     check(part.value_stride % kTileOutputs == 0 && part.value_stride >= part.head_dim,
           "values are padded to whole vectors");
+    check(part.window >= 0, "a window is a number of positions, or 0 for none");
     items += static_cast<int64_t>(part.rows) * part.n_heads;
   }
   // Items of one key head stand together; a few pieces a thread, or one a sequence, keep them

@@ -2,8 +2,9 @@
 //
 //   out[row, head] = sum over p <= position(row) of softmax(q . k_p * scale) v_p
 //
-// Query head j reads key head j / (n_heads / n_kv_heads). Row r's bits depend on the cache up to
-// its own position alone. Nothing behind that position has any influence, not even a NaN.
+// With a window w, p > position(row) - w as well. Query head j reads key head
+// j / (n_heads / n_kv_heads). Row r's bits depend on the positions that it sees alone: nothing
+// behind its own and nothing before its window has any influence, not even a NaN.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/types.h"
@@ -107,21 +108,53 @@ TEST(Kernels, ExpIsAccurateAndBounded) {
   EXPECT_GE(reference::exp(-87.29f), std::numeric_limits<float>::min());
 }
 
-TEST(Kernels, SiluEqualsItsDefinition) {
+TEST(Kernels, GatesEqualTheirDefinitions) {
   Random random(6);
   for (const int n : {1, 15, 16, 33, 1536}) {
     auto gate = random.normals(n, 30.0f);
     gate[0] = -200.0f;
     if (n > 5) gate[5] = kNan;
+    if (n > 20) std::copy_n(std::array{kInf, -kInf, 0.0f, -0.0f, 1e-40f}.begin(), 5, &gate[8]);
     const auto up = random.normals(n);
-    std::vector<float> wanted;
-    for (int i = 0; i < n; ++i) wanted.push_back(reference::silu_mul(gate[i], up[i]));
+    std::vector<float> silu;
+    std::vector<float> gelu;
+    std::vector<float> capped;
+    for (int i = 0; i < n; ++i) {
+      silu.push_back(reference::silu_mul(gate[i], up[i]));
+      gelu.push_back(reference::gelu_mul(gate[i], up[i]));
+      capped.push_back(reference::soft_cap(gate[i], 30.0f));
+    }
     for (const KernelTable* table : all_tables()) {
       auto got = gate;
       table->silu_mul(got.data(), up.data(), n);
-      EXPECT_TRUE(same_bits(got, wanted)) << n << table->variant;
+      EXPECT_TRUE(same_bits(got, silu)) << n << table->variant;
+      got = gate;
+      table->gelu_mul(got.data(), up.data(), n);
+      EXPECT_TRUE(same_bits(got, gelu)) << n << table->variant;
+      got = gate;
+      table->soft_cap(got.data(), n, 30.0f);
+      EXPECT_TRUE(same_bits(got, capped)) << n << table->variant;
     }
   }
+}
+
+TEST(Kernels, GeluAndTanhAreAccurate) {
+  for (double x = -12; x < 12; x += 0.00137) {
+    const auto narrow = static_cast<float>(x);
+    const double at = narrow;
+    const double exact = std::tanh(at);
+    EXPECT_NEAR(reference::tanh(narrow), exact, 2e-7 * std::fabs(exact)) << x;
+    const double inner = std::sqrt(2 / std::acos(-1.0)) * (at + 0.044715 * at * at * at);
+    const double gelu = 0.5 * at * (1 + std::tanh(inner));
+    EXPECT_NEAR(reference::gelu_mul(narrow, 1.0f), gelu, 4e-7 * std::fabs(at) + 1e-12) << x;
+  }
+  EXPECT_EQ(reference::tanh(kInf), 1.0f);
+  EXPECT_EQ(reference::tanh(-kInf), -1.0f);
+  EXPECT_TRUE(std::isnan(reference::tanh(kNan)));
+  EXPECT_EQ(reference::tanh(0.0f), 0.0f);
+  // Neither order nor sign is lost where the two forms meet.
+  EXPECT_LE(reference::tanh(std::nextafter(0.625f, 0.0f)), reference::tanh(0.625f));
+  EXPECT_EQ(reference::tanh(-0.7f), -reference::tanh(0.7f));
 }
 
 // A cache of one key head filled through the kernels, and its contents as the reference reads them.
@@ -134,6 +167,12 @@ struct CacheOf {
   std::vector<std::byte> memory;
   std::vector<std::byte*> pages;
   std::vector<float> rounded_keys, rounded_values;
+
+  // All bits of a page set, which are NaNs in every type.
+  void spoil(int page) {
+    const size_t bytes = element == CacheElement::F32 ? 4 : 2;
+    std::memset(pages[page], 0xff, key_bytes + bytes * kSpan * stride);
+  }
 
   CacheOf(CacheElement e, int dim, int positions, const KernelTable& table, Random& random,
           bool poison)
@@ -243,6 +282,63 @@ TEST(Kernels, AttentionReadsNothingBehindItsOwnPosition) {
                           std::span(cache.rounded_values).first(70 * 32), 1.0f)))
         << table->variant;
     EXPECT_TRUE(std::isnan(out[32])) << table->variant;
+  }
+}
+
+// Pages before every window hold NaNs, as do positions before a window in the page where it begins:
+// no row may notice. Rows of one block see windows that begin and end in different spans.
+TEST(Kernels, WindowedAttentionEqualsItsDefinitionAndReadsNothingBeforeTheWindow) {
+  for (const KernelTable* table : all_tables()) {
+    for (const auto element : {CacheElement::F16, CacheElement::F32}) {
+      for (const int window : {1, 3, 16, 17, 63, 64, 65, 100, 199, 300}) {
+        Random random(12);
+        constexpr int kPositions = 330;
+        constexpr int kDim = 20;
+        constexpr int kHeads = 2;
+        CacheOf cache(element, kDim, kPositions, *table, random, /*poison=*/false);
+        const std::vector<int> ends = {255, 256, 257, 271, 272, 319, 320, 321, 329};
+        const int least = std::max(ends[0] - window + 1, 0);
+        for (int page = 0; page < least / kSpan; ++page) cache.spoil(page);
+        for (int pos = least / kSpan * kSpan; pos < least; ++pos) {
+          const std::vector<float> nans(kDim, kNan);
+          table->append_key(nans.data(), kDim, element, cache.pages[pos / kSpan], pos % kSpan);
+          table->append_value(nans.data(), kDim, cache.stride, element,
+                              cache.pages[pos / kSpan] + cache.key_bytes, pos % kSpan);
+        }
+        const auto q = random.normals(ends.size() * kHeads * kDim);
+        std::vector<float> wanted;
+        for (size_t r = 0; r < ends.size(); ++r) {
+          for (int h = 0; h < kHeads; ++h) {
+            const size_t seen = static_cast<size_t>(ends[r] + 1) * kDim;
+            const auto out =
+                reference::attend(std::span(q).subspan((r * kHeads + h) * kDim, kDim),
+                                  std::span(cache.rounded_keys).first(seen),
+                                  std::span(cache.rounded_values).first(seen), 0.3f, window);
+            wanted.insert(wanted.end(), out.begin(), out.end());
+          }
+        }
+        ThreadPool pool(1);
+        std::vector<float> scratch(attend_scratch_floats(kPositions, kDim), kNan);
+        for (const int block : {1, 2, 9}) {
+          std::vector<float> out(q.size());
+          for (size_t first = 0; first < ends.size(); first += block) {
+            AttendArgs args{.q = q.data() + first * kHeads * kDim,
+                            .out = out.data() + first * kHeads * kDim,
+                            .rows = static_cast<int>(std::min<size_t>(block, ends.size() - first)),
+                            .positions = ends.data() + first,
+                            .window = window,
+                            .n_heads = kHeads,
+                            .n_kv_heads = 1,
+                            .head_dim = kDim,
+                            .scale = 0.3f};
+            cache.fill(args);
+            attend({&args, 1}, scratch.data(), scratch.size(), {table, &pool});
+          }
+          ASSERT_TRUE(same_bits(out, wanted))
+              << table->variant << " window " << window << " block " << block;
+        }
+      }
+    }
   }
 }
 

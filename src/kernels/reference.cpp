@@ -211,18 +211,40 @@ void rope(std::span<float> head, std::span<const float> cos, std::span<const flo
 
 float silu_mul(float gate, float up) { return gate / (1.0f + exp(0.0f - gate)) * up; }
 
+float gelu_mul(float gate, float up) {
+  const float twice = gate * std::fma(0.0713548163f, gate * gate, 1.59576912f);
+  return gate / (1.0f + exp(0.0f - twice)) * up;
+}
+
+float tanh(float x) {
+  const float magnitude = larger(x, 0.0f - x);
+  if (magnitude < 0.625f) {
+    const float square = x * x;
+    float p = -0.00570498593f;
+    for (const float c : {0.0206390861f, -0.0537397154f, 0.133314416f, -0.333332807f})
+      p = std::fma(p, square, c);
+    return std::fma(x * square, p, x);
+  }
+  const float far = 1.0f - 2.0f / (exp(magnitude + magnitude) + 1.0f);
+  return x < 0.0f ? 0.0f - far : far;
+}
+
+float soft_cap(float x, float cap) { return cap * tanh(x / cap); }
+
 std::vector<float> attend(std::span<const float> q, std::span<const float> keys,
-                          std::span<const float> values, float scale) {
+                          std::span<const float> values, float scale, int window) {
   const size_t head_dim = q.size();
   const size_t positions = keys.size() / head_dim;
-  std::vector<float> p(positions);
-  for (size_t pos = 0; pos < positions; ++pos) {
+  const auto width = static_cast<size_t>(window);
+  const size_t first = width > 0 && width < positions ? positions - width : 0;
+  std::vector<float> p(positions, -kInfinity);
+  for (size_t pos = first; pos < positions; ++pos) {
     float score = 0.0f;
     for (size_t d = 0; d < head_dim; ++d) score = std::fma(q[d], keys[pos * head_dim + d], score);
     p[pos] = score * scale;
   }
   const float top = max_in_lanes(p);
-  for (float& x : p) x = exp(x - top);
+  for (size_t pos = 0; pos < positions; ++pos) p[pos] = pos < first ? 0.0f : exp(p[pos] - top);
 
   float total = 0.0f;
   std::vector<float> out(head_dim, 0.0f);
@@ -231,7 +253,7 @@ std::vector<float> attend(std::span<const float> q, std::span<const float> keys,
     total = total + sum_in_lanes(std::span(p).subspan(begin, end - begin));
     for (size_t d = 0; d < head_dim; ++d) {
       float sum = 0.0f;
-      for (size_t pos = begin; pos < end; ++pos)
+      for (size_t pos = std::max(begin, first); pos < end; ++pos)
         sum = std::fma(p[pos], values[pos * head_dim + d], sum);
       out[d] = out[d] + sum;
     }

@@ -45,11 +45,14 @@ float exp(float x);  // rule 6
 std::vector<float> rms_norm(std::span<const float> x, std::span<const float> weight, float eps);
 void rope(std::span<float> head, std::span<const float> cos, std::span<const float> sin);
 float silu_mul(float gate, float up);
+float gelu_mul(float gate, float up);
+float tanh(float x);
+float soft_cap(float x, float cap);
 
 // One query head at position keys.size() / head_dim - 1: keys and values are (positions, head_dim),
-// already rounded to the cache's type (rule 3).
+// already rounded to the cache's type (rule 3). window: 0, or how many positions are seen at most.
 std::vector<float> attend(std::span<const float> q, std::span<const float> keys,
-                          std::span<const float> values, float scale);
+                          std::span<const float> values, float scale, int window = 0);
 
 int argmax(std::span<const float> x);
 float log_sum_exp(std::span<const float> x);

@@ -8,6 +8,16 @@ namespace {
 // Below this many elements a hand-over to another thread costs more than it saves.
 constexpr int64_t kWorthSplitting = 2048;
 
+// Hands out the elements of a matrix of this shape.
+template <class Work>
+void each_element(const Mat<float>& m, const Kernels& kernels, const Work& work) {
+  const int64_t n = static_cast<int64_t>(m.rows) * m.cols;
+  if (n >= kWorthSplitting)
+    kernels.pool->split(n, 64, work);
+  else
+    work(0, n);
+}
+
 }  // namespace
 
 void rms_norm(Mat<const float> x, const float* weight, float eps, Mat<float> y,
@@ -27,14 +37,30 @@ void rms_norm(Mat<const float> x, const float* weight, float eps, Mat<float> y,
 
 void silu_mul(Mat<float> gate, Mat<const float> up, const Kernels& kernels) {
   check(gate.rows == up.rows && gate.cols == up.cols, "gate and up have one shape");
-  const int64_t n = static_cast<int64_t>(gate.rows) * gate.cols;
-  const auto multiply = [&](int64_t begin, int64_t end) {
+  each_element(gate, kernels, [&](int64_t begin, int64_t end) {
     kernels.table->silu_mul(gate.data + begin, up.data + begin, end - begin);
-  };
-  if (n >= kWorthSplitting)
-    kernels.pool->split(n, 64, multiply);
-  else
-    multiply(0, n);
+  });
+}
+
+void gelu_mul(Mat<float> gate, Mat<const float> up, const Kernels& kernels) {
+  check(gate.rows == up.rows && gate.cols == up.cols, "gate and up have one shape");
+  each_element(gate, kernels, [&](int64_t begin, int64_t end) {
+    kernels.table->gelu_mul(gate.data + begin, up.data + begin, end - begin);
+  });
+}
+
+void soft_cap(Mat<float> x, float cap, const Kernels& kernels) {
+  check(cap > 0, "a cap is above zero");
+  each_element(x, kernels, [&](int64_t begin, int64_t end) {
+    kernels.table->soft_cap(x.data + begin, end - begin, cap);
+  });
+}
+
+void add(Mat<float> to, Mat<const float> x, const Kernels& kernels) {
+  check(to.rows == x.rows && to.cols == x.cols, "what is added has one shape");
+  each_element(to, kernels, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to.data[i] = to.data[i] + x.data[i];
+  });
 }
 
 }  // namespace paceline

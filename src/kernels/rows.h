@@ -14,4 +14,14 @@ void rms_norm(Mat<const float> x, const float* weight, float eps, Mat<float> y,
 // gate = silu(gate) * up (SwiGLU: Shazeer 2020), silu(x) = x / (1 + exp(-x)).
 void silu_mul(Mat<float> gate, Mat<const float> up, const Kernels& kernels);
 
+// The same with gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) in place of silu
+// (Hendrycks and Gimpel 2016; GEGLU: Shazeer 2020).
+void gelu_mul(Mat<float> gate, Mat<const float> up, const Kernels& kernels);
+
+// x = cap * tanh(x / cap): keeps every element between -cap and cap. cap > 0.
+void soft_cap(Mat<float> x, float cap, const Kernels& kernels);
+
+// to = to + x.
+void add(Mat<float> to, Mat<const float> x, const Kernels& kernels);
+
 }  // namespace paceline

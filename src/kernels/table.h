@@ -61,14 +61,16 @@ struct AttendArgs {
   const float* q = nullptr;  // (rows, n_heads * head_dim), rotated
   float* out = nullptr;      // the same shape
   int rows = 0;
-  const int* positions = nullptr;  // rows of them: row r sees positions 0 .. positions[r]
+  const int* positions = nullptr;  // rows of them: row r sees none behind positions[r]
+  int window = 0;                  // and only the last so many up to there; 0: all of them
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
   float scale = 0;
 
   CacheElement element = CacheElement::F16;
-  // pages[p] + layer_bytes + h * head_bytes: of key head h, positions kSpan * p and following.
+  // pages[p] + layer_bytes + h * head_bytes: of key head h, positions kSpan * p and following. With
+  // a window, pages that lie before it are not looked at and may stand for other positions by now.
   // First the keys in tiles of 16 positions, [kSpan / 16][head_dim][16]; value_bytes behind their
   // start the values, [kSpan][value_stride].
   std::byte* const* pages = nullptr;
@@ -133,6 +135,10 @@ struct KernelTable {
   void (*rope)(float* x, int n_heads, int head_dim, const float* cos, const float* sin);
   // gate = silu(gate) * up, element by element; n is any number.
   void (*silu_mul)(float* gate, const float* up, int64_t n);
+  // The same with gelu, in the form with tanh, in place of silu.
+  void (*gelu_mul)(float* gate, const float* up, int64_t n);
+  // x = cap * tanh(x / cap), element by element; n is any number.
+  void (*soft_cap)(float* x, int64_t n, float cap);
 
   // Writes one position of one head into its page, at `slot` 0 .. kSpan - 1, rounded to the
   // cache's element type.

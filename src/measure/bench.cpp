@@ -138,14 +138,17 @@ double draft_seconds(const std::vector<Visit>& visits, const Engine& engine,
 double plain_bytes(const std::vector<Visit>& visits, const Engine& engine) {
   const ModelInfo& info = engine.model().info();
   const int element_bytes = engine.cache_type() == CacheType::F32 ? 4 : 2;
-  const double position_bytes =
-      2.0 * info.n_layers * info.n_kv_heads * info.head_dim * element_bytes;
+  const double layer_bytes = 2.0 * info.n_kv_heads * info.head_dim * element_bytes;  // a position
+  const auto cache_bytes = [&](int length) {
+    const int in_window = info.n_sliding > 0 ? std::min(length, info.window) : 0;
+    return layer_bytes * (static_cast<double>(info.n_layers - info.n_sliding) * length +
+                          static_cast<double>(info.n_sliding) * in_window);
+  };
   double bytes = 0;
   for (const Visit& visit : visits) {
     const GenerationStats& stats = visit.runs[0].stats;
-    const auto rounds = static_cast<double>(stats.rounds);
-    const double mean_length = stats.prompt_tokens + (rounds + 1) / 2;
-    bytes += rounds * (static_cast<double>(info.weight_bytes) + mean_length * position_bytes);
+    for (int round = 1; round <= stats.rounds; ++round)
+      bytes += static_cast<double>(info.weight_bytes) + cache_bytes(stats.prompt_tokens + round);
   }
   return bytes;
 }

@@ -21,14 +21,31 @@ struct AttendShape {
   int head_dim;
   int n_heads;
   int n_kv_heads;
+  int window = 0;  // 0: none
 };
 
 // One to eight queries a key head; sizes of heads that are no multiple of sixteen.
 constexpr std::array kShapes = {
-    AttendShape{2, 1, 1},   AttendShape{20, 6, 2},  AttendShape{34, 2, 1},  AttendShape{64, 3, 1},
-    AttendShape{64, 9, 3},  AttendShape{64, 7, 1},  AttendShape{64, 1, 1},  AttendShape{72, 5, 1},
-    AttendShape{80, 2, 2},  AttendShape{96, 6, 1},  AttendShape{128, 2, 1}, AttendShape{128, 4, 1},
-    AttendShape{128, 8, 1}, AttendShape{256, 4, 1}, AttendShape{256, 2, 1},
+    AttendShape{2, 1, 1},
+    AttendShape{20, 6, 2},
+    AttendShape{34, 2, 1},
+    AttendShape{64, 3, 1},
+    AttendShape{64, 9, 3},
+    AttendShape{64, 7, 1},
+    AttendShape{64, 1, 1},
+    AttendShape{72, 5, 1},
+    AttendShape{80, 2, 2},
+    AttendShape{96, 6, 1},
+    AttendShape{128, 2, 1},
+    AttendShape{128, 4, 1},
+    AttendShape{128, 8, 1},
+    AttendShape{256, 4, 1},
+    AttendShape{256, 2, 1},
+    // Windows that begin inside a tile, inside a span, and on the border of one.
+    AttendShape{64, 9, 3, 7},
+    AttendShape{20, 6, 2, 65},
+    AttendShape{128, 4, 1, 64},
+    AttendShape{256, 4, 1, 200},
 };
 
 // Where the rows stand: around the borders of tiles of 16 keys and of spans of 64 positions. A
@@ -140,7 +157,8 @@ RowOperation attend_of(const AttendShape& shape, CacheElement element) {
   const auto cache = std::make_shared<ParityCache>(shape, element);
   const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
   RowOperation op{"attend",
-                  fmt::format("{} x {}/{}", shape.head_dim, shape.n_heads, shape.n_kv_heads),
+                  fmt::format("{} x {}/{}{}", shape.head_dim, shape.n_heads, shape.n_kv_heads,
+                              shape.window > 0 ? fmt::format(" window {}", shape.window) : ""),
                   kElementNames[static_cast<int>(element)], dim, dim * sizeof(float)};
   op.cost = 2.0 * dim * kCached;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int> which,
@@ -159,6 +177,7 @@ RowOperation attend_of(const AttendShape& shape, CacheElement element) {
       part.n_kv_heads = shape.n_kv_heads;
       part.head_dim = shape.head_dim;
       part.scale = scale;
+      part.window = shape.window;
       cache->fill(*kernels.table, part);
     }
     const size_t per_thread = attend_scratch_floats(kCached, shape.head_dim);
@@ -170,9 +189,9 @@ RowOperation attend_of(const AttendShape& shape, CacheElement element) {
     const int last = kPositions[which];
     for (int head = 0; head < shape.n_heads; ++head) {
       const int kv_head = head / (shape.n_heads / shape.n_kv_heads);
-      const auto one =
-          reference::attend(x.subspan(static_cast<size_t>(head) * shape.head_dim, shape.head_dim),
-                            cache->keys(kv_head, last), cache->values(kv_head, last), scale);
+      const auto one = reference::attend(
+          x.subspan(static_cast<size_t>(head) * shape.head_dim, shape.head_dim),
+          cache->keys(kv_head, last), cache->values(kv_head, last), scale, shape.window);
       out.insert(out.end(), one.begin(), one.end());
     }
     return bytes_of(std::span<const float>(out));

@@ -34,9 +34,17 @@ RowOperation rms_norm_of(int dim) {
   return op;
 }
 
+struct Gate {
+  const char* name;
+  void (*compute)(Mat<float>, Mat<const float>, const Kernels&);
+  float (*reference)(float, float);
+};
+constexpr std::array kGates = {Gate{"silu_mul", silu_mul, reference::silu_mul},
+                               Gate{"gelu_mul", gelu_mul, reference::gelu_mul}};
+
 // A row is n gates and n values to be gated.
-RowOperation silu_mul_of(int n) {
-  RowOperation op{"silu_mul", fmt::format("{}", n), "f32", 2 * n, n * sizeof(float)};
+RowOperation gate_of(const Gate& gating, int n) {
+  RowOperation op{gating.name, fmt::format("{}", n), "f32", 2 * n, n * sizeof(float)};
   op.cost = 100.0 * n;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
                    std::byte* out) {
@@ -46,11 +54,28 @@ RowOperation silu_mul_of(int n) {
       std::memcpy(gate.row(row).data(), x.row(row).data(), n * sizeof(float));
       std::memcpy(&up[static_cast<size_t>(row) * n], x.row(row).data() + n, n * sizeof(float));
     }
-    silu_mul(gate, Mat<const float>(up.data(), x.rows, n), kernels);
+    gating.compute(gate, Mat<const float>(up.data(), x.rows, n), kernels);
   };
   op.reference = [=](std::span<const float> x, int) {
     std::vector<float> y(n);
-    for (int i = 0; i < n; ++i) y[i] = reference::silu_mul(x[i], x[n + i]);
+    for (int i = 0; i < n; ++i) y[i] = gating.reference(x[i], x[n + i]);
+    return bytes_of(std::span<const float>(y));
+  };
+  return op;
+}
+
+RowOperation soft_cap_of(int n) {
+  constexpr float kCap = 0.7f;  // inputs reach 1
+  RowOperation op{"soft_cap", fmt::format("{}", n), "f32", n, n * sizeof(float)};
+  op.cost = 100.0 * n;
+  op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
+                   std::byte* out) {
+    std::memcpy(out, x.data, static_cast<size_t>(x.rows) * n * sizeof(float));
+    soft_cap(floats(out, x.rows, n), kCap, kernels);
+  };
+  op.reference = [=](std::span<const float> x, int) {
+    std::vector<float> y(n);
+    for (int i = 0; i < n; ++i) y[i] = reference::soft_cap(x[i], kCap);
     return bytes_of(std::span<const float>(y));
   };
   return op;
@@ -171,7 +196,10 @@ void add_row_operations(const ParityOptions&, std::vector<ParityPiece>& pieces) 
     pieces.push_back(piece_of(rms_norm_of(dim)));
     if (dim % kQuantBlock == 0) pieces.push_back(piece_of(quantize_of(dim)));
   }
-  for (const int n : kParityHidden) pieces.push_back(piece_of(silu_mul_of(n)));
+  for (const int n : kParityHidden) {
+    for (const Gate& gate : kGates) pieces.push_back(piece_of(gate_of(gate, n)));
+    pieces.push_back(piece_of(soft_cap_of(n)));
+  }
   for (const int head_dim : kParityHeadDims) pieces.push_back(piece_of(rope_of(head_dim)));
   for (const int n : kParityVocabularies) {
     pieces.push_back(piece_of(argmax_of(n)));

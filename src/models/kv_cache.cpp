@@ -26,76 +26,106 @@ size_t pages_for(int positions) { return (static_cast<size_t>(positions) + kSpan
 
 }  // namespace
 
+int KvShape::n_sliding() const {
+  return static_cast<int>(std::count(slides.begin(), slides.end(), true));
+}
 size_t KvShape::key_bytes() const { return element_bytes(type) * kSpan * head_dim; }
 size_t KvShape::value_bytes() const { return element_bytes(type) * kSpan * value_stride(); }
 
-KvCache::KvCache(const KvShape& shape, int capacity, std::vector<KvPage> shared)
-    : SequenceState(capacity, static_cast<int>(shared.size()) * kSpan),
+KvCache::KvCache(const KvShape& shape, int capacity, int n_shared, std::vector<KvPage> shared)
+    : SequenceState(capacity, n_shared),
       shape_(shape),
       element_(element_of(shape.type)),
-      pages_(std::move(shared)) {}
+      pages_(std::move(shared)) {
+  size_t full = 0;
+  size_t sliding = 0;
+  layer_at_.reserve(shape_.n_layers);
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    size_t& at = shape_.layer_slides(layer) ? sliding : full;
+    layer_at_.push_back(at);
+    at += shape_.layer_bytes();
+  }
+}
 
 Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacity) {
-  std::unique_ptr<KvCache> cache(new KvCache(shape, capacity, {}));
-  if (auto added = cache->add_pages(); !added) return added.error();
+  std::unique_ptr<KvCache> cache(new KvCache(shape, capacity, 0, {}));
+  if (auto taken = cache->take_memory(); !taken) return taken.error();
   return cache;
 }
 
-Result<void> KvCache::add_pages() {
-  const size_t missing = pages_for(capacity()) - pages_.size();
-  const size_t bytes = shape_.page_bytes() * missing;
+Result<void> KvCache::take_memory() {
+  const size_t page_bytes = shape_.page_bytes();
+  const size_t missing = page_bytes == 0 ? 0 : pages_for(capacity()) - pages_.size();
+  const size_t bytes = page_bytes * missing;
+  const size_t ring_bytes =
+      shape_.n_sliding() == 0
+          ? 0
+          : WindowRing::bytes_for(shape_.sliding_page_bytes(), shape_.window, capacity());
+  // Pages come when they are first written; what cannot fit is refused now, not then.
+  if (const uint64_t free = available_memory(); bytes + ring_bytes > free)
+    return Error{ErrorCode::TooLarge,
+                 fmt::format("a context of {} positions takes {} MiB of cache, {} MiB are free; "
+                             "ask for a smaller context",
+                             capacity(), (bytes + ring_bytes) >> 20, free >> 20)};
+  auto ring = WindowRing::make(shape_.sliding_page_bytes(), shape_.window, capacity());
+  if (!ring) return ring.error();
+  ring_ = std::move(*ring);
   if (missing > 0) {
-    // Pages come when they are first written; what cannot fit is refused now, not then.
-    if (const uint64_t free = available_memory(); bytes > free)
-      return Error{ErrorCode::TooLarge,
-                   fmt::format("a context of {} positions takes {} MiB of cache, {} MiB are free; "
-                               "ask for a smaller context",
-                               capacity(), bytes >> 20, free >> 20)};
     auto memory = HugeBuffer::allocate(bytes);
     if (!memory) return memory.error();
     const auto shared = std::make_shared<HugeBuffer>(std::move(*memory));
     for (size_t i = 0; i < missing; ++i)
-      pages_.emplace_back(shared, shared->data() + shape_.page_bytes() * i);
+      pages_.emplace_back(shared, shared->data() + page_bytes * i);
   }
   for (const KvPage& page : pages_) page_data_.push_back(page.get());
   return {};
 }
 
 int64_t KvCache::bytes() const {
-  return std::ssize(pages_) * static_cast<int64_t>(shape_.page_bytes());
+  return std::ssize(pages_) * static_cast<int64_t>(shape_.page_bytes()) +
+         static_cast<int64_t>(ring_.bytes());
 }
 
 Result<std::unique_ptr<SequenceState>> KvCache::fork(int capacity, int length) const {
   check(length >= 0 && length <= this->length(), "only committed positions are shared");
-  const int shared = length / kSpan;  // pages
+  int shared = length / kSpan;  // pages
+  if (!ring_.can_go_on_at(shared * kSpan)) shared = 0;
+  const auto n_pages = pages_.empty() ? 0 : shared;
   std::unique_ptr<KvCache> cache(new KvCache(shape_, std::max(capacity, shared * kSpan),
-                                             {pages_.begin(), pages_.begin() + shared}));
-  if (auto added = cache->add_pages(); !added) return added.error();
+                                             shared * kSpan,
+                                             {pages_.begin(), pages_.begin() + n_pages}));
+  if (auto taken = cache->take_memory(); !taken) return taken.error();
+  if (shared > 0) cache->ring_.copy_from(ring_, shared);
   return std::unique_ptr<SequenceState>(std::move(cache));
 }
 
 void KvCache::append_bytes(int position, std::vector<std::byte>& to) const {
+  check(position >= first_remembered(), "a window has not moved on past the position");
   const size_t size = element_bytes(shape_.type);
   const int slot = position % kSpan;
-  const std::byte* head = page_data_[position / kSpan];
-  for (int i = 0; i < shape_.n_layers * shape_.n_kv_heads; ++i, head += shape_.head_bytes()) {
-    const std::byte* key =
-        head + (slot / kKeyTile * shape_.head_dim * kKeyTile + slot % kKeyTile) * size;
-    for (int d = 0; d < shape_.head_dim; ++d, key += kKeyTile * size)
-      to.insert(to.end(), key, key + size);
-    const std::byte* value = head + shape_.key_bytes() + slot * shape_.value_stride() * size;
-    to.insert(to.end(), value, value + shape_.head_dim * size);
+  for (int layer = 0; layer < shape_.n_layers; ++layer) {
+    const std::byte* head = pages_of(layer)[position / kSpan] + layer_at_[layer];
+    for (int i = 0; i < shape_.n_kv_heads; ++i, head += shape_.head_bytes()) {
+      const std::byte* key =
+          head + (slot / kKeyTile * shape_.head_dim * kKeyTile + slot % kKeyTile) * size;
+      for (int d = 0; d < shape_.head_dim; ++d, key += kKeyTile * size)
+        to.insert(to.end(), key, key + size);
+      const std::byte* value = head + shape_.key_bytes() + slot * shape_.value_stride() * size;
+      to.insert(to.end(), value, value + shape_.head_dim * size);
+    }
   }
 }
 
 void KvCache::open(const Block& block) {
   check(block.is_chain(), "a flat cache holds chains");
   open_block(block);
+  ring_.open(block.first_pos(), block.first_pos() + block.rows(),
+             std::min(block.capacity(), capacity()));
 }
 
 void KvCache::append(int layer, int position, const float* k, const float* v,
                      const KernelTable& table) {
-  std::byte* page = page_data_[position / kSpan] + layer * shape_.layer_bytes();
+  std::byte* page = pages_of(layer)[position / kSpan] + layer_at_[layer];
   const int slot = position % kSpan;
   for (int head = 0; head < shape_.n_kv_heads; ++head, page += shape_.head_bytes()) {
     table.append_key(k + head * shape_.head_dim, shape_.head_dim, element_, page, slot);
@@ -106,8 +136,9 @@ void KvCache::append(int layer, int position, const float* k, const float* v,
 
 void KvCache::fill(int layer, AttendArgs& args) const {
   args.element = element_;
-  args.pages = page_data_.data();
-  args.layer_bytes = layer * shape_.layer_bytes();
+  args.pages = pages_of(layer);
+  args.window = shape_.layer_slides(layer) ? shape_.window : 0;
+  args.layer_bytes = layer_at_[layer];
   args.head_bytes = shape_.head_bytes();
   args.value_bytes = shape_.key_bytes();
   args.value_stride = shape_.value_stride();

@@ -1,4 +1,5 @@
-// The keys and values of one sequence in every layer of a trunk with full attention.
+// The keys and values of one sequence in every layer of a trunk with attention, full or in sliding
+// windows.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include "base/memory.h"
 #include "kernels/table.h"
 #include "models/model.h"
+#include "models/window_ring.h"
 
 namespace paceline {
 
@@ -15,31 +17,38 @@ struct KvShape {
   int n_kv_heads = 0;
   int head_dim = 0;
   CacheType type = CacheType::F16;
+  int window = 0;                 // positions that a sliding layer sees, its own among them
+  std::vector<bool> slides = {};  // a layer; empty: none
 
+  bool layer_slides(int layer) const { return !slides.empty() && slides[layer]; }
+  int n_sliding() const;
   size_t key_bytes() const;    // of one head in one page
   size_t value_bytes() const;  // the same for values
   size_t head_bytes() const { return key_bytes() + value_bytes(); }
   size_t layer_bytes() const { return head_bytes() * n_kv_heads; }
-  size_t page_bytes() const { return layer_bytes() * n_layers; }
+  size_t page_bytes() const { return layer_bytes() * (n_layers - n_sliding()); }
+  size_t sliding_page_bytes() const { return layer_bytes() * n_sliding(); }
   int value_stride() const { return (head_dim + 15) / 16 * 16; }  // elements
 };
 
-// kSpan positions of one sequence, every layer and head: [layer][key head][keys, then values], see
-// AttendArgs. The memory that it is a part of is given back with the last page of it.
+// kSpan positions of one sequence, every full layer and head: [layer][key head][keys, then values],
+// see AttendArgs. The memory that it is a part of is given back with the last page of it.
 using KvPage = std::shared_ptr<std::byte>;
 
-// Position p of a chain stands in page p / kSpan, so rolling back is counting fewer rows. Pages
-// below the committed length are never written again, so sequences that begin alike share them.
+// Position p of a chain stands in page p / kSpan, so rolling back is counting fewer rows. Pages of
+// full layers below the committed length are never written again, so sequences that begin alike
+// share them. Sliding layers have a ring of pages of their own; a fork copies it.
 class KvCache final : public SequenceState {
  public:
   // TooLarge when the memory is not there, with both numbers.
   static Result<std::unique_ptr<KvCache>> make(const KvShape& shape, int capacity);
 
   int64_t bytes() const override;
-  // Shares whole pages.
+  // Shares whole pages; none, where a window has moved on past what would be seen behind them.
   Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const override;
   // By layer and key head: the key's elements, then the value's.
   void append_bytes(int position, std::vector<std::byte>& to) const override;
+  int first_remembered() const override { return ring_.first_remembered(); }
 
   // Announces the block whose rows append() will write. Only chains: the branches of a tree need a
   // keep() that moves the rows of the path together.
@@ -52,14 +61,20 @@ class KvCache final : public SequenceState {
   void fill(int layer, AttendArgs& args) const;
 
  private:
-  KvCache(const KvShape& shape, int capacity, std::vector<KvPage> shared);
-  // Takes new pages behind those that are there, up to the capacity.
-  Result<void> add_pages();
+  // n_shared: positions that are there from the start, in whole pages.
+  KvCache(const KvShape& shape, int capacity, int n_shared, std::vector<KvPage> shared);
+  // Takes new pages behind those that are there, up to the capacity, and the ring.
+  Result<void> take_memory();
+  std::byte* const* pages_of(int layer) const {
+    return shape_.layer_slides(layer) ? ring_.pages() : page_data_.data();
+  }
 
   KvShape shape_;
   CacheElement element_;
+  std::vector<size_t> layer_at_;  // where each layer's part of a page begins, in bytes
   std::vector<KvPage> pages_;
   std::vector<std::byte*> page_data_;  // the same, as kernels read them
+  WindowRing ring_;
 };
 
 }  // namespace paceline

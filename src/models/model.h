@@ -27,6 +27,8 @@ struct ModelInfo {
   int head_dim = 0;
   int vocab_size = 0;      // rows of the output matrix
   int context_length = 0;  // positions that the checkpoint was made for
+  int n_sliding = 0;       // layers that see a sliding window only,
+  int window = 0;          // of so many positions
   int64_t parameters = 0;
   int64_t weight_bytes = 0;  // bytes that one pass streams: every matrix and norm once
   int64_t huge_bytes = 0;    // how many of the weights' bytes stand on 2 MiB pages
@@ -53,8 +55,11 @@ class SequenceState {
   // make_state.
   virtual Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const = 0;
 
-  // Appends the bytes that are remembered of a committed position, in an order of the family's own:
-  // what probes compare.
+  // Committed positions from here on are remembered in every part of the state; of those before,
+  // windows have lost theirs.
+  virtual int first_remembered() const { return 0; }
+  // Appends the bytes that are remembered of a committed position, first_remembered() at least, in
+  // an order of the family's own: what probes compare.
   virtual void append_bytes(int position, std::vector<std::byte>& to) const = 0;
 
   // Keeps those rows of the block read last that lie on `path`: row indices, each the parent of the

@@ -120,6 +120,12 @@ class ReadAhead {
 WeightLoader::WeightLoader(const Checkpoint& checkpoint, WeightsType type)
     : checkpoint_(checkpoint), type_(type) {}
 
+void WeightLoader::refuse_left_over(std::string family,
+                                    std::function<bool(std::string_view)> belongs) {
+  family_ = std::move(family);
+  belongs_ = std::move(belongs);
+}
+
 const Tensor* WeightLoader::wanted(std::string_view name, const std::vector<int64_t>& shape) {
   const Tensor* tensor = checkpoint_.find(name);
   if (tensor == nullptr) {
@@ -225,6 +231,7 @@ Result<HugeBuffer> WeightLoader::load(
   const auto is_used = [&](std::string_view name) {
     return std::binary_search(used_.begin(), used_.end(), name);
   };
+  std::vector<std::string> left_over;
   for (const Tensor& tensor : checkpoint_.tensors()) {
     if (is_used(tensor.name)) continue;
     if (const auto owner = companion_of(tensor.name); !owner.empty() && is_used(owner))
@@ -232,7 +239,13 @@ Result<HugeBuffer> WeightLoader::load(
                    fmt::format("{}: {} says that {} is packed in a way that is not supported",
                                place, tensor.name, owner)};
     unused_.push_back(tensor.name);
+    if (belongs_ && belongs_(tensor.name)) left_over.push_back(tensor.name);
   }
+  if (!left_over.empty())
+    return Error{ErrorCode::Unsupported,
+                 fmt::format("{}: {} tensors of its layers are no part of family {} and would "
+                             "change its results: {}",
+                             place, left_over.size(), family_, listed(left_over, kNamesInAnError))};
   if (bytes_ > available_memory())
     return Error{ErrorCode::TooLarge, fmt::format("{}: the weights take {} MiB, {} MiB are free",
                                                   place, bytes_ >> 20, available_memory() >> 20)};

@@ -36,6 +36,10 @@ class WeightLoader {
   void vector(std::string_view name, int n, std::vector<float>* to,
               RowOrder order = RowOrder::AsStored, int head_dim = 0);
 
+  // Tensors that nobody asked for are refused by load() where belongs(name) holds: those of a part
+  // of the model that runs. family: for the error.
+  void refuse_left_over(std::string family, std::function<bool(std::string_view)> belongs);
+
   // Reads everything. Missing and misshapen tensors are refused, each named; so is a tensor that
   // would change how one that is used must be read (packed weights with scales beside them).
   Result<HugeBuffer> load(ThreadPool& pool,
@@ -70,6 +74,8 @@ class WeightLoader {
 
   const Checkpoint& checkpoint_;
   WeightsType type_;
+  std::string family_;
+  std::function<bool(std::string_view)> belongs_;
   std::vector<Job> jobs_;
   std::vector<std::string> used_;
   std::vector<std::string> unused_;

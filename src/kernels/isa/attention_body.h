@@ -106,49 +106,68 @@ LANES_INLINE void score_tiles(const float* const* q, const typename E::Type* k, 
     for (int t = 0; t < NT; ++t) store(scores[i] + (tile + t) * kKeyTile, acc[i][t] * set1(scale));
 }
 
-// Turns a row of scores into weights exp(score - maximum), +0 behind the last position, and writes
-// the sum of each span. `scores` holds whole tiles up to and including the last position's.
-[[gnu::noinline]] float soften(float* scores, int last_position) {
-  const int tiles = last_position / kKeyTile + 1;
+// The first and the last position that a query sees.
+struct Seen {
+  int first, last;
+};
+
+// Turns a row of scores into weights exp(score - maximum), +0 outside of what is seen, and gives
+// their sum, span by span. `scores` holds whole tiles, from that of the first position seen to that
+// of the last.
+[[gnu::noinline]] float soften(float* scores, Seen seen) {
+  const int first_tile = seen.first / kKeyTile;
+  const int tiles = seen.last / kKeyTile + 1;
+  float* first = scores + first_tile * kKeyTile;
   float* last = scores + (tiles - 1) * kKeyTile;
-  for (int i = last_position % kKeyTile + 1; i < kKeyTile; ++i) last[i] = kMinusInfinity;
+  for (int i = 0; i < seen.first % kKeyTile; ++i) first[i] = kMinusInfinity;
+  for (int i = seen.last % kKeyTile + 1; i < kKeyTile; ++i) last[i] = kMinusInfinity;
   F most = set1(kMinusInfinity);
-  for (int t = 0; t < tiles; ++t) most = max(load(scores + t * kKeyTile), most);
+  for (int t = first_tile; t < tiles; ++t) most = max(load(scores + t * kKeyTile), most);
   const F top = set1(fold_max(most));
   float total = 0.0f;
   constexpr int kTilesPerSpan = kSpan / kKeyTile;
-  for (int begin = 0; begin < tiles; begin += kTilesPerSpan) {
-    const int end = begin + kTilesPerSpan < tiles ? begin + kTilesPerSpan : tiles;
+  for (int t = first_tile; t < tiles;) {
+    const int span_end = (t / kTilesPerSpan + 1) * kTilesPerSpan;
+    const int end = span_end < tiles ? span_end : tiles;
     F sum = zero();
-    for (int t = begin; t < end; ++t) {
+    for (; t < end; ++t) {
       const F p = exp(load(scores + t * kKeyTile) - top);
       store(scores + t * kKeyTile, p);
       sum = sum + p;
     }
     total = total + fold_sum(sum);
   }
-  for (int i = last_position % kKeyTile + 1; i < kKeyTile; ++i) last[i] = 0.0f;
+  for (int i = 0; i < seen.first % kKeyTile; ++i) first[i] = 0.0f;
+  for (int i = seen.last % kKeyTile + 1; i < kKeyTile; ++i) last[i] = 0.0f;
   return total;
 }
 
-// Adds to 16 lanes of NQ queries what the positions of one span give, whose values are a page. All
-// queries see positions below `common`; query i sees positions below end[i]. One that sees nothing
-// of the span gets +0 added, which changes no bit: a sum that began at +0 is never -0.
+// Adds to 16 lanes of NQ queries what the positions of one span give, which begins at `begin` and
+// whose values are a page. Query i sees positions begin_of[i] .. end_of[i] - 1 of it; those from
+// `common` to `common_end` are seen by all. One that sees nothing of the span gets +0 added, which
+// changes no bit: a sum that began at +0 is never -0.
 template <class E, int NQ>
 LANES_INLINE void add_span(float* const* weights, const typename E::Type* values, int stride,
-                           int begin, int common, const int* end, float* const* out, int d) {
+                           int begin, const int* begin_of, int common, int common_end,
+                           const int* end_of, float* const* out, int d) {
+  const auto value_at = [&](int pos) __attribute__((always_inline)) {
+    return E::get(values + static_cast<int64_t>(pos - begin) * stride + d);
+  };
   F acc[NQ];
-  for (int i = 0; i < NQ; ++i) acc[i] = zero();
-  const typename E::Type* v = values + d;
-  for (int pos = begin; pos < common; ++pos, v += stride) {
+  for (int i = 0; i < NQ; ++i) {
+    acc[i] = zero();
+    const int before = common < end_of[i] ? common : end_of[i];
+    for (int pos = begin_of[i]; pos < before; ++pos)
+      acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
+  }
+  const typename E::Type* v = values + static_cast<int64_t>(common - begin) * stride + d;
+  for (int pos = common; pos < common_end; ++pos, v += stride) {
     const F value = E::get(v);
     for (int i = 0; i < NQ; ++i) acc[i] = fma(set1(weights[i][pos]), value, acc[i]);
   }
   for (int i = 0; i < NQ; ++i) {
-    for (int pos = common; pos < end[i]; ++pos) {
-      const F value = E::get(values + static_cast<int64_t>(pos - begin) * stride + d);
-      acc[i] = fma(set1(weights[i][pos]), value, acc[i]);
-    }
+    for (int pos = common_end; pos < end_of[i]; ++pos)
+      acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
   }
   for (int i = 0; i < NQ; ++i) store(out[i] + d, load(out[i] + d) + acc[i]);
 }
@@ -156,12 +175,16 @@ LANES_INLINE void add_span(float* const* weights, const typename E::Type* values
 // NQ queries that share key head kv_head. scratch: per query a row of scores, then a row of sums.
 template <class E, int NQ>
 [[gnu::noinline]] void attend_queries(const AttendArgs& a, int kv_head, const float* const* q,
-                                      const int* last_position, float* const* out, float* scratch) {
+                                      const Seen* seen, float* const* out, float* scratch) {
   using Type = typename E::Type;
   constexpr int kTilesPerPage = kSpan / kKeyTile;
   const size_t head = a.layer_bytes + kv_head * a.head_bytes;
-  int most = 0;
-  for (int i = 0; i < NQ; ++i) most = last_position[i] > most ? last_position[i] : most;
+  int least = seen[0].first;
+  int most = seen[0].last;
+  for (int i = 1; i < NQ; ++i) {
+    least = seen[i].first < least ? seen[i].first : least;
+    most = seen[i].last > most ? seen[i].last : most;
+  }
   const int tiles = most / kKeyTile + 1;
   float* scores[NQ];
   float* sums[NQ];
@@ -178,27 +201,35 @@ template <class E, int NQ>
     return reinterpret_cast<const Type*>(a.pages[tile / kTilesPerPage] + head) +
            tile % kTilesPerPage * tile_elements;
   };
-  int tile = 0;
+  int tile = least / kKeyTile / kTiles * kTiles;
   for (; tile + kTiles <= tiles; tile += kTiles)
     score_tiles<E, NQ, kTiles>(q, keys(tile), a.head_dim, tile, a.scale, scores);
   for (; tile < tiles; ++tile)
     score_tiles<E, NQ, 1>(q, keys(tile), a.head_dim, tile, a.scale, scores);
 
   float total[NQ];
-  for (int i = 0; i < NQ; ++i) total[i] = soften(scores[i], last_position[i]);
+  for (int i = 0; i < NQ; ++i) total[i] = soften(scores[i], seen[i]);
 
-  for (int begin = 0; begin <= most; begin += kSpan) {
-    int end[NQ];
-    int common = begin + kSpan;
+  const auto within = [](int pos, int begin) {
+    return pos < begin ? begin : pos < begin + kSpan ? pos : begin + kSpan;
+  };
+  for (int begin = least / kSpan * kSpan; begin <= most; begin += kSpan) {
+    int begin_of[NQ];
+    int end_of[NQ];
+    int common = begin;
+    int common_end = begin + kSpan;
     for (int i = 0; i < NQ; ++i) {
-      end[i] = last_position[i] + 1 < begin + kSpan ? last_position[i] + 1 : begin + kSpan;
-      if (end[i] < begin) end[i] = begin;
-      common = end[i] < common ? end[i] : common;
+      begin_of[i] = within(seen[i].first, begin);
+      end_of[i] = within(seen[i].last + 1, begin);
+      common = begin_of[i] > common ? begin_of[i] : common;
+      common_end = end_of[i] < common_end ? end_of[i] : common_end;
     }
+    if (common_end < common) common = common_end = begin + kSpan;  // no position is seen by all
     const auto* values =
         reinterpret_cast<const Type*>(a.pages[begin / kSpan] + head + a.value_bytes);
     for (int d = 0; d < a.value_stride; d += kLanes)
-      add_span<E, NQ>(scores, values, a.value_stride, begin, common, end, sums, d);
+      add_span<E, NQ>(scores, values, a.value_stride, begin, begin_of, common, common_end, end_of,
+                      sums, d);
   }
   for (int i = 0; i < NQ; ++i)
     for (int d = 0; d < a.head_dim; ++d) out[i][d] = sums[i][d] / total[i];
@@ -225,7 +256,7 @@ void attend(const AttendArgs& a, int first, int last, float* scratch) {
     const int n = stop - item < kQueries ? stop - item : kQueries;
     const float* q[kQueries];
     float* out[kQueries];
-    int last_position[kQueries];
+    Seen seen[kQueries];
     for (int i = 0; i < n; ++i) {
       const int within = item + i - kv_head * per_key_head;
       const int row = within / group;
@@ -233,13 +264,14 @@ void attend(const AttendArgs& a, int first, int last, float* scratch) {
                          static_cast<int64_t>(kv_head * group + within % group) * a.head_dim;
       q[i] = a.q + at;
       out[i] = a.out + at;
-      last_position[i] = a.positions[row];
+      const int position = a.positions[row];
+      seen[i] = {a.window > 0 && a.window <= position ? position - a.window + 1 : 0, position};
     }
     with_element(
         a.element, [&]<class E>() __attribute__((always_inline)) {
           with_queries<kQueries>(
               n, [&]<int NQ>() __attribute__((always_inline)) {
-                attend_queries<E, NQ>(a, kv_head, q, last_position, out, scratch);
+                attend_queries<E, NQ>(a, kv_head, q, seen, out, scratch);
               });
         });
     item += n;

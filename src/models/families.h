@@ -1,0 +1,19 @@
+// The families that registry.cpp knows; each is defined in a file of its name.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "models/registry.h"
+
+namespace paceline {
+
+using LoadFamily = Result<std::unique_ptr<Model>>(const Checkpoint&, const LoadOptions&);
+
+LoadFamily load_gemma3;
+LoadFamily load_llama;
+LoadFamily load_mistral;
+LoadFamily load_qwen2;
+LoadFamily load_qwen3;
+
+}  // namespace paceline
