@@ -1,11 +1,12 @@
 // The text of a run is the same whatever the depth, the drafter, the threads, the instruction set
 // and the sequences beside it: a pairwise cover of all of these over a real model.
 //
-//   equality_cover [MODEL] [--quick] [--tokens N]
+//   equality_cover [MODEL] [--quick] [--tokens N] [--from ROW]
 //
 // Every pair of values of two factors occurs in some row. Each row's sequences are held against the
 // plain run of the same prompt, alone, on the best instruction set. The whole takes half an hour on
-// two cores; --quick keeps to the best instruction set and short texts.
+// two cores; --quick keeps to the best instruction set and short texts; --from goes on where a run
+// was stopped.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -98,7 +99,8 @@ class Cover {
     if (texts_.empty()) give_up(prompts + ": no prompts");
   }
 
-  int run() {
+  // first: the row to begin with.
+  int run(size_t first) {
     std::vector<Row> rows = pairwise({static_cast<int>(texts_.size()), 9, quick_ ? 2 : 3,
                                       static_cast<int>(tables_.size()), 2, 4, 2, 2, 2});
     // Rows of one engine stand together; references come first, on an engine of their own.
@@ -106,10 +108,11 @@ class Cover {
                      [](const Row& a, const Row& b) { return engine_of(a) < engine_of(b); });
     std::printf("%zu rows, %zu instruction sets, %zu prompts\n", rows.size(), tables_.size(),
                 texts_.size());
-    for (const int weights : {0, 1}) make_references(rows, weights);
+    const auto to_run = std::span<const Row>(rows).subspan(std::min(first, rows.size()));
+    for (const int weights : {0, 1}) make_references(to_run, weights);
     std::optional<Engine> engine;
     std::array<int, 3> opened = {-1, -1, -1};
-    for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t i = first; i < rows.size(); ++i) {
       if (engine_of(rows[i]) != opened) {
         engine.reset();
         opened = engine_of(rows[i]);
@@ -184,7 +187,7 @@ class Cover {
     return request;
   }
 
-  void make_references(const std::vector<Row>& rows, int weights) {
+  void make_references(std::span<const Row> rows, int weights) {
     const Engine engine = open(best_, 2, kWeightTypes[weights]);
     for (const Row& row : rows) {
       for (int k = 0; k < kBatches[row[kBatch]]; ++k) {
@@ -268,23 +271,26 @@ class Cover {
 int main(int argc, char** argv) {
   bool quick = false;
   int tokens = 0;
+  int first = 0;
   const char* model = std::getenv("PACELINE_SMOLLM2");
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--quick") == 0)
       quick = true;
     else if (std::strcmp(argv[i], "--tokens") == 0 && i + 1 < argc)
       tokens = std::atoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--from") == 0 && i + 1 < argc)
+      first = std::atoi(argv[++i]);
     else
       model = argv[i];
   }
   if (tokens == 0) tokens = quick ? 24 : 640;
-  if (model == nullptr || tokens < 1 || tokens > 3000) {
-    std::fprintf(
-        stderr,
-        "usage: equality_cover [MODEL] [--quick] [--tokens 1 to 3000]; without MODEL the file that "
-        "PACELINE_SMOLLM2 names (script/fetch smollm2 prints it)\n");
+  if (model == nullptr || tokens < 1 || tokens > 3000 || first < 0) {
+    std::fprintf(stderr,
+                 "usage: equality_cover [MODEL] [--quick] [--tokens 1 to 3000] [--from ROW]; "
+                 "without MODEL the file that "
+                 "PACELINE_SMOLLM2 names (script/fetch smollm2 prints it)\n");
     return 2;
   }
   return paceline::Cover(model, PACELINE_SOURCE_DIR "/tools/prompts/parity.jsonl", quick, tokens)
-      .run();
+      .run(static_cast<size_t>(first));
 }
