@@ -41,6 +41,8 @@ enum Factor {
 constexpr int kFactors = 9;
 using Row = std::array<int, kFactors>;  // index of each factor's value
 
+// The other numerics, whose texts are their own where weights are bf16: against its own plain runs.
+constexpr const char* kAmx = "amx-emulated";
 constexpr int kThreadCounts[] = {1, 2, 3};
 constexpr WeightsType kWeightTypes[] = {WeightsType::Native, WeightsType::BF16};
 constexpr int kBatches[] = {1, 2, 5, 8};
@@ -93,6 +95,7 @@ class Cover {
     for (const KernelTable* table : kernel_tables()) tables_.emplace_back(table->variant);
     if (quick) tables_ = {tables_.back()};
     best_ = tables_.back();
+    if (!quick) tables_.emplace_back(kAmx);
     std::ifstream file(prompts);
     for (std::string line; std::getline(file, line);)
       if (!line.empty()) texts_.push_back(nlohmann::json::parse(line)["prompt"]);
@@ -109,7 +112,8 @@ class Cover {
     std::printf("%zu rows, %zu instruction sets, %zu prompts\n", rows.size(), tables_.size(),
                 texts_.size());
     const auto to_run = std::span<const Row>(rows).subspan(std::min(first, rows.size()));
-    for (const int weights : {0, 1}) make_references(to_run, weights);
+    for (const int weights : {0, 1})
+      for (const bool amx : {false, true}) make_references(to_run, weights, amx);
     std::optional<Engine> engine;
     std::array<int, 3> opened = {-1, -1, -1};
     for (size_t i = first; i < rows.size(); ++i) {
@@ -139,7 +143,8 @@ class Cover {
     return std::move(*engine);
   }
 
-  bool is_slow(const Row& row) const { return tables_[row[kTable]] == "scalar"; }
+  bool is_amx(const Row& row) const { return tables_[row[kTable]] == kAmx; }
+  bool is_slow(const Row& row) const { return is_amx(row) || tables_[row[kTable]] == "scalar"; }
   int n_tokens(const Row& row) const {
     return is_slow(row) ? std::min(32, most_tokens()) : most_tokens();
   }
@@ -167,14 +172,14 @@ class Cover {
 
   struct Wanted {
     int prompt, weights, temperature;
-    bool is_long;
+    bool is_long, amx;
     auto operator<=>(const Wanted&) const = default;
   };
 
   // What sequence k of a row is: k = 0 the row's own, the others its neighbours.
   Wanted wanted(const Row& row, int k) const {
     return {(row[kPrompt] + k) % static_cast<int>(texts_.size()), row[kWeights],
-            (row[kTemperature] + k) % 2, k == 0 && is_long(row)};
+            (row[kTemperature] + k) % 2, k == 0 && is_long(row), is_amx(row)};
   }
 
   Request request(const Engine& engine, const Wanted& what, int tokens) const {
@@ -187,13 +192,16 @@ class Cover {
     return request;
   }
 
-  void make_references(std::span<const Row> rows, int weights) {
-    const Engine engine = open(best_, 2, kWeightTypes[weights]);
+  void make_references(std::span<const Row> rows, int weights, bool amx) {
+    std::optional<Engine> opened;
     for (const Row& row : rows) {
       for (int k = 0; k < kBatches[row[kBatch]]; ++k) {
         const Wanted what = wanted(row, k);
-        if (what.weights != weights || references_.count(what) > 0) continue;
-        auto generation = engine.start(request(engine, what, most_tokens()));
+        if (what.weights != weights || what.amx != amx || references_.count(what) > 0) continue;
+        if (!opened) opened.emplace(open(amx ? kAmx : best_, 2, kWeightTypes[weights]));
+        const Engine& engine = *opened;
+        const int tokens = amx ? n_tokens(row) : most_tokens();
+        auto generation = engine.start(request(engine, what, tokens));
         if (!generation) give_up(generation.error().message);
         while (!generation->done())
           if (auto stepped = generation->step(); !stepped) give_up(stepped.error().message);
@@ -201,8 +209,7 @@ class Cover {
         for (const EmittedToken& token : generation->tokens()) ids.push_back(token.id);
       }
     }
-    std::printf("references with %s weights: %zu\n", weights == 0 ? "native" : "bf16",
-                references_.size());
+    std::printf("references so far: %zu\n", references_.size());
     std::fflush(stdout);
   }
 
@@ -283,7 +290,7 @@ int main(int argc, char** argv) {
     else
       model = argv[i];
   }
-  if (tokens == 0) tokens = quick ? 24 : 640;
+  if (tokens == 0) tokens = quick ? 24 : 900;
   if (model == nullptr || tokens < 1 || tokens > 3000 || first < 0) {
     std::fprintf(stderr,
                  "usage: equality_cover [MODEL] [--quick] [--tokens 1 to 3000] [--from ROW]; "

@@ -110,9 +110,11 @@ Result<std::string> Checkpoint::sha256() const {
   const std::vector<WeightFile>& files = state_->contents.files;
   if (state_->kind == Kind::Gguf && files.size() == 1) return cached_sha256(files.front());
   std::vector<std::string> lines;  // as sha256sum prints them
-  lines.reserve(files.size());
+  lines.reserve(files.size() + 1);
   for (const WeightFile& file : files)
     lines.push_back(cached_sha256(file) + "  " + file.name + "\n");
+  if (const std::string& config = state_->contents.config_json; !config.empty())
+    lines.push_back(paceline::sha256(std::as_bytes(std::span(config))) + "  config.json\n");
   std::ranges::sort(lines);
   const std::string text = fmt::format("{}", fmt::join(lines, ""));
   return paceline::sha256(std::as_bytes(std::span(text)));

@@ -85,7 +85,8 @@ class Checkpoint {
   std::span<const std::string> warnings() const;
 
   // SHA-256 of the GGUF file; of a split one or a folder, of the sorted lines "digest  name" of its
-  // weight files, each with a newline: sha256sum FILES | LC_ALL=C sort | sha256sum. Computed once
+  // weight files and config.json, each with a newline: sha256sum FILES | LC_ALL=C sort | sha256sum,
+  // since a folder's settings decide what its weights compute. Computed once
   // per file state (path, size, time, inode) and remembered in the user's cache folder
   // (io/weight_file.h).
   Result<std::string> sha256() const;

@@ -196,6 +196,14 @@ TEST(Checkpoint, DigestOfAFolderIsThatOfItsFilesDigests) {
   const std::string line_two = sha256(bytes_of(two)) + "  sub/2.safetensors\n";
   const std::string lines = line_one < line_two ? line_one + line_two : line_two + line_one;
   EXPECT_EQ(opened->sha256().value_or("none"), sha256(bytes_of(lines)));
+
+  // Other settings, another model.
+  const std::string config = R"({"rope_theta": 1})";
+  folder.write("in/config.json", config);
+  std::vector<std::string> all = {line_one, line_two, sha256(bytes_of(config)) + "  config.json\n"};
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(Checkpoint::open(folder.path() / "in")->sha256().value_or("none"),
+            sha256(bytes_of(all[0] + all[1] + all[2])));
 }
 
 }  // namespace
