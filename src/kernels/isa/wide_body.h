@@ -36,14 +36,14 @@ LANES_INLINE void store_folded(const MatmulArgs& a, int tile, F (&acc)[Chains][R
 template <class W, int R, int T>
 [[gnu::noinline]] void float_split_product(const MatmulArgs& a, int tile) {
   constexpr int kChains = kSplitChains / (R * T) > 2 ? kSplitChains / (R * T) : 2;
-  const auto [first, step] = lines_of(a, tile, W::kLineBytes);
+  const TileLines lines = lines_of(a, tile, W::kLineBytes);
   const auto* x = static_cast<const float*>(a.x);
   const bool asks = tile % kBandTiles == 0;
   F acc[T][kChains][R];
   for (int t = 0; t < T; ++t)
     for (int c = 0; c < kChains; ++c)
       for (int r = 0; r < R; ++r) acc[t][c][r] = zero();
-  const std::byte* w = first;
+  const std::byte* w = lines.first;
   int k = 0;
   const auto add_line = [&](int inputs, int c) __attribute__((always_inline)) {
     if (T == kBandTiles || asks)
@@ -57,7 +57,7 @@ template <class W, int R, int T>
           acc[t][c][r] =
               fma(set1(x[static_cast<int64_t>(k + s) * R + r]), weights[s], acc[t][c][r]);
     }
-    w += step;
+    w += lines.step;
     k += inputs;
   };
   while (k + kChains * W::kInputs <= a.n_in)
