@@ -37,7 +37,7 @@ Members members_at(JsonScan& scan, std::string_view inside = {}, Members* of_ins
   if (!scan.enter('{')) return members;
   while (scan.next('}')) {
     const std::string name(scan.key());
-    if (name == inside && scan.is_object())
+    if (of_inside != nullptr && name == inside && scan.is_object())
       *of_inside = members_at(scan);
     else
       members[name] = scan.value();

@@ -326,5 +326,12 @@ TEST(TokenizerSteps, AreRefusedByName) {
       "tokenizer.json: added_tokens \"qq\" is normalized to nothing, or to what another is");
 }
 
+TEST(TokenizerJson, AnObjectWithoutANameIsLikeAnyOther) {
+  Json json = chars_json();
+  json[""] = Json{{"a", 1}};
+  json["model"][""] = Json{{"a", 1}};
+  EXPECT_NE(make(json), nullptr);
+}
+
 }  // namespace
 }  // namespace paceline
