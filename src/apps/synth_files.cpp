@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/check.h"
 #include "base/threads.h"
 #include "io/output_file.h"
 #include "io/quantize.h"
@@ -109,6 +110,7 @@ Json config_json(const SynthJob& job, const SynthVocab& vocab) {
   const SynthShape& shape = job.shape;
   const auto* names = std::find_if(std::begin(kConfigNames), std::end(kConfigNames),
                                    [&](const auto& entry) { return entry.family == shape.family; });
+  check(names != std::end(kConfigNames), "a family that synth draws has a name in config.json");
   Json config{{"architectures", {names->architecture}},
               {"model_type", names->model_type},
               {"hidden_size", shape.dim},
