@@ -5,7 +5,8 @@ import sys
 
 
 def rates(values):
-    return " ".join(f"{value:.2f}" for value in values) or "-"
+    """A depth that no round reached has no rate."""
+    return " ".join("-" if value is None else f"{value:.2f}" for value in values) or "-"
 
 
 def main(path):
@@ -15,14 +16,17 @@ def main(path):
     drafted = next(arm for arm in report["arms"] if arm["depth"] != 0)
     bandwidth = report["bandwidth"]
     share = bandwidth["reached"] / bandwidth["limit"] if bandwidth["limit"] else 0.0
-    low, high = drafted["speedup_interval"]
+    ratio = "-"  # of no pair
+    if drafted["speedup_interval"] is not None:
+        low, high = drafted["speedup_interval"]
+        ratio = f"{drafted['speedup']:.2f}x  ({low:.2f} to {high:.2f})"
     rows = [
         ("bytes equal", "yes" if report["identical"] else "NO"),
         ("tokens per round", f"{drafted['tokens_per_round']:.2f}"),
         ("acceptance by depth", f"{rates(drafted['conditional_acceptance'])}  (each given the last)"),
         ("plain", f"{plain['tokens_per_second']:.1f} tokens/s"),
         ("speculative", f"{drafted['tokens_per_second']:.1f} tokens/s"),
-        ("ratio", f"{drafted['speedup']:.2f}x  ({low:.2f} to {high:.2f})"),
+        ("ratio", ratio),
         ("bandwidth, plain", f"{bandwidth['reached']:.1f} GB/s of the {bandwidth['limit']:.1f} that "
                              f"a bare loop reaches ({100 * share:.0f} %)"),
     ]

@@ -288,6 +288,20 @@ class Chat(cli.CliTest):
 
 
 class Bench(cli.CliTest):
+    def test_the_summary_of_a_run_in_which_no_draft_stood(self):
+        """Depths that no round reached have no rate; the demo's last lines say "-" there."""
+        drafts = cli.write("wrong.txt", "511,510,509,508\n")
+        report = cli.path("summary.json")
+        cli.run("bench", cli.model(), "--raw", "--prompt", "one two", "--max-tokens", "12",
+                "--quick", "--drafter", "scripted", "--drafts", drafts, "--depths", "0,4",
+                "--json", report, check=0)
+        with open(report) as file:
+            self.assertIn(None, json.load(file)["arms"][1]["conditional_acceptance"])
+        script = os.path.join(os.path.dirname(__file__), "..", "script", "summary.py")
+        shown = subprocess.run(["python3", "-B", script, report], capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("acceptance by depth", shown.stdout)
+
     def test_fields(self):
         prompts = cli.write("bench.jsonl", "".join(
             '{"prompt": "%s", "category": "%s"}\n' % (p, c)
