@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/engine.h"
+#include "tests/real_runs.h"
 
 namespace paceline {
 namespace {
@@ -25,29 +26,7 @@ class Gemma : public testing::Test {
   }
 
   static Engine open(const EngineOptions& options) {
-    auto engine = Engine::open(std::getenv("PACELINE_GEMMA3"), options);
-    if (!engine) {
-      ADD_FAILURE() << engine.error().message;
-      std::exit(1);
-    }
-    return std::move(*engine);
-  }
-
-  static std::vector<TokenId> generate(const Engine& engine, const Request& request) {
-    auto generation = engine.start(request);
-    if (!generation) {
-      ADD_FAILURE() << generation.error().message;
-      return {};
-    }
-    while (!generation->done()) {
-      if (const auto pieces = generation->step(); !pieces) {
-        ADD_FAILURE() << pieces.error().message;
-        break;
-      }
-    }
-    std::vector<TokenId> ids;
-    for (const EmittedToken& token : generation->tokens()) ids.push_back(token.id);
-    return ids;
+    return open_real_model(std::getenv("PACELINE_GEMMA3"), options);
   }
 
   Json golden_;

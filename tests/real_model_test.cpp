@@ -12,6 +12,7 @@
 #include "kernels/argmax.h"
 #include "kernels/choose.h"
 #include "kernels/softmax.h"
+#include "tests/real_runs.h"
 
 namespace paceline {
 namespace {
@@ -34,31 +35,7 @@ const Json& golden() {
   return json;
 }
 
-Engine open(const EngineOptions& options) {
-  auto engine = Engine::open(model_file(), options);
-  if (!engine) {
-    ADD_FAILURE() << engine.error().message;
-    std::exit(1);
-  }
-  return std::move(*engine);
-}
-
-std::vector<TokenId> generate(const Engine& engine, const Request& request) {
-  auto generation = engine.start(request);
-  if (!generation) {
-    ADD_FAILURE() << generation.error().message;
-    return {};
-  }
-  while (!generation->done()) {
-    if (const auto pieces = generation->step(); !pieces) {
-      ADD_FAILURE() << pieces.error().message;
-      break;
-    }
-  }
-  std::vector<TokenId> ids;
-  for (const EmittedToken& token : generation->tokens()) ids.push_back(token.id);
-  return ids;
-}
+Engine open(const EngineOptions& options) { return open_real_model(model_file(), options); }
 
 // The mean negative log-likelihood of ids[1..], all in one sequence.
 double mean_nll(const Engine& engine, std::span<const TokenId> ids) {

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "tests/fuzz/check_tokenizer.h"
 #include "text/bpe.h"
-#include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace {
 
@@ -53,16 +52,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                             .eos = {},
                                             .eot = {},
                                             .adds_space = (flags & 2) != 0});
-  if (!tokenizer) {
-    check(!tokenizer.error().message.empty(), "an error without a sentence");
-    return 0;
-  }
-  std::vector<TokenId> ids;
-  for (bool read_specials : {false, true}) (*tokenizer)->encode(input, read_specials, ids);
-  for (TokenId id : ids)
-    check(id >= 0 && id < (*tokenizer)->vocab_size(), "an id lies outside the vocabulary");
-  for (bool keep_specials : {false, true})
-    check(is_valid_utf8(decode(**tokenizer, ids, keep_specials)),
-          "decoded text is not valid UTF-8");
+  check_tokenizer(tokenizer, input);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "tests/fuzz/check_tokenizer.h"
 #include "text/bpe.h"
 #include "text/json_scan.h"
 #include "text/normalizer.h"
@@ -54,16 +55,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check(composed == twice && is_valid_utf8(composed), "what is composed is composed again");
 
   const auto tokenizer = make_bpe(input.substr(0, cut), config);
-  if (!tokenizer) {
-    check(!tokenizer.error().message.empty(), "an error without a sentence");
-    return 0;
-  }
-  std::vector<TokenId> ids;
-  for (bool read_specials : {false, true}) (*tokenizer)->encode(input, read_specials, ids);
-  for (TokenId id : ids)
-    check(id >= 0 && id < (*tokenizer)->vocab_size(), "an id lies outside the vocabulary");
-  for (bool keep_specials : {false, true})
-    check(is_valid_utf8(decode(**tokenizer, ids, keep_specials)),
-          "decoded text is not valid UTF-8");
+  check_tokenizer(tokenizer, input);
   return 0;
 }
