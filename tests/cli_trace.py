@@ -66,6 +66,37 @@ class Trace(cli.CliTest):
         found = cli.run_json("trace-compare", reference, far, check=1)
         self.assertEqual(found["disagreement_decided"], 1.0)
 
+    def test_a_guard_is_weighed(self):
+        plain, _ = self.trace("plain4.trace", "--width", "1", "--kernels", "wide")
+        wide, _ = self.trace("wide4.trace", "--width", "5", "--kernels", "wide")
+        gaps = cli.path("gaps.jsonl")
+        report = cli.run_json("generate", cli.model("q4_1"), "--raw", "--prompt", words(30),
+                              "--max-tokens", "60", "--ignore-eos", "--depth", "4", "--gap-log",
+                              gaps)
+        arm = report["results"][0]["arms"][0]
+        with open(gaps) as file:
+            rows = [json.loads(line) for line in file][1:]
+        self.assertEqual([row["token"] for row in rows], arm["token_ids"])
+        self.assertEqual([row["top1"] for row in rows], arm["token_ids"])  # greedy
+        first = len(report["results"][0]["prompt_ids"]) - 1
+        self.assertEqual([row["position"] for row in rows], list(range(first, first + 60)))
+        self.assertEqual(rows[-1]["round"] + 1, arm["rounds"] + 1)  # and the prefill's own
+
+        found = cli.run_json("guard", gaps, plain, wide, "--thresholds", "0.5,1e-9,1000")
+        self.assertEqual([row["threshold"] > 0 for row in found["rows"]], [True] * 3)
+        self.assertEqual(found["rounds"], arm["rounds"] + 1)
+        self.assertEqual(found["rows"][2]["coverage"], 1)
+        self.assertEqual(found["rows"][2]["ambiguous"], 1)
+        self.assertIsNone(found["rows"][2]["break_even"])
+        self.assertGreater(found["largest_movement"], 0)
+        self.assertLess(found["rows"][0]["coverage"], 1)
+
+        self.assert_refused("guard", plain, plain, wide, says="line 1")
+        self.assert_refused("guard", gaps, gaps, wide, says="line 1")
+        self.assert_refused("guard", gaps, plain, wide, "--thresholds", "1,-2", says="gaps of 0")
+        self.assert_refused("generate", cli.model(), "--raw", "--prompt", "a", "--depths", "0,4",
+                            "--gap-log", gaps, says="one arm")
+
     def test_what_is_no_trace(self):
         plain, _ = self.trace("plain3.trace", "--width", "1")
         self.assert_refused("trace-compare", plain, plain, says="same configuration")

@@ -12,6 +12,7 @@ int generate(Args args);
 int chat(Args args);
 int bench(Args args);
 int drift(Args args);
+int guard(Args args);
 int trace(Args args);
 int trace_compare(Args args);
 int inspect(Args args);

@@ -66,9 +66,9 @@ class TraceWriter {
 // What decides the bits of a trace: two that agree in all of it are one configuration.
 Json configuration_of(const Json& report) {
   Json configuration = Json::object();
-  for (const char* name : {"version", "commit", "model_sha256", "numerics", "kernels",
-                           "instruction_set", "threads", "weights", "cache", "text_sha256",
-                           "width", "prefill", "piece", "top"})
+  for (const char* name :
+       {"version", "commit", "model_sha256", "numerics", "kernels", "instruction_set", "threads",
+        "weights", "cache", "text_sha256", "width", "prefill", "piece", "top"})
     configuration[name] = report[name];
   return configuration;
 }
@@ -95,14 +95,14 @@ int run(const TraceFlags& given) {
     return fail("trace", added.error());
 
   ProgressLine progress;
-  const auto traced = measure::trace_text(
-      *engine, *ids,
-      {.width = given.width,
-       .prefill = given.prefill,
-       .top = given.top,
-       .stop = interrupted,
-       .progress = [&](double share) { progress.show("tracing", share); }},
-      [&](const measure::TracePoint& point) { return writer.add(point); });
+  const auto traced =
+      measure::trace_text(*engine, *ids,
+                          {.width = given.width,
+                           .prefill = given.prefill,
+                           .top = given.top,
+                           .stop = interrupted,
+                           .progress = [&](double share) { progress.show("tracing", share); }},
+                          [&](const measure::TracePoint& point) { return writer.add(point); });
   progress.clear();
   if (interrupted()) {
     say(stderr, "interrupted; nothing was written\n");

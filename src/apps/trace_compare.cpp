@@ -24,25 +24,25 @@ Json comparison_json(const TraceComparison& found) {
                           {"positions", found.by_gap[i]},
                           {"differing", found.differing_by_gap[i]}});
   const auto rows = static_cast<double>(found.positions);
-  return Json{{"verdict", to_string(found.verdict())},
-              {"positions", found.positions},
-              {"differing", found.differing},
-              {"disagreement", found.disagreement()},
-              {"decided", found.decided},
-              {"decided_gap", TraceComparison::kDecided},
-              {"differing_decided", found.differing_decided},
-              {"disagreement_decided", found.disagreement_decided()},
-              {"by_gap", by_gap},
-              {"rank_of_reference", found.rank_of_reference},
-              {"delta_quantiles",
-               {{"p50", found.quantile(0.5)},
-                {"p90", found.quantile(0.9)},
-                {"p99", found.quantile(0.99)},
-                {"max", found.quantile(1)}}},
-              {"perplexity",
-               {std::exp(found.reference_nll / rows), std::exp(found.candidate_nll / rows)}},
-              {"kl", found.kl ? Json(*found.kl) : Json()},
-              {"kl_share", found.kl_share}};
+  return Json{
+      {"verdict", to_string(found.verdict())},
+      {"positions", found.positions},
+      {"differing", found.differing},
+      {"disagreement", found.disagreement()},
+      {"decided", found.decided},
+      {"decided_gap", TraceComparison::kDecided},
+      {"differing_decided", found.differing_decided},
+      {"disagreement_decided", found.disagreement_decided()},
+      {"by_gap", by_gap},
+      {"rank_of_reference", found.rank_of_reference},
+      {"delta_quantiles",
+       {{"p50", found.quantile(0.5)},
+        {"p90", found.quantile(0.9)},
+        {"p99", found.quantile(0.99)},
+        {"max", found.quantile(1)}}},
+      {"perplexity", {std::exp(found.reference_nll / rows), std::exp(found.candidate_nll / rows)}},
+      {"kl", found.kl ? Json(*found.kl) : Json()},
+      {"kl_share", found.kl_share}};
 }
 
 void print_comparison(const TraceComparison& found) {
@@ -89,9 +89,9 @@ int trace_compare(Args args) {
     files[i] = *std::move(file);
   }
   if (files[0].header == files[1].header)
-    return fail("trace-compare",
-                {ErrorCode::BadUsage, "both traces say that they come from the same configuration; "
-                                      "comparing a run with itself shows nothing"});
+    return fail("trace-compare", {ErrorCode::BadUsage,
+                                  "both traces say that they come from the same configuration; "
+                                  "comparing a run with itself shows nothing"});
   const auto found = measure::compare_traces(files[0].points, files[1].points);
   if (!found) return fail("trace-compare", found.error());
   Json report{{"command", "trace-compare"}, {"reference", paths[0]}, {"candidate", paths[1]}};

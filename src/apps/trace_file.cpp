@@ -51,7 +51,8 @@ const char* read_row(const Json& row, measure::TracePoint& point) {
     return kRowForm;
   const auto nll = row.find("nll");
   const auto top = row.find("top");
-  if (nll == row.end() || !nll->is_number() || top == row.end() || !top->is_array()) return kRowForm;
+  if (nll == row.end() || !nll->is_number() || top == row.end() || !top->is_array())
+    return kRowForm;
   point.nll = nll->get<double>();
   const auto sum = row.find("log_sum");
   if (sum != row.end() && !sum->is_null() && !sum->is_number()) return kRowForm;

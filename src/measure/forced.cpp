@@ -40,10 +40,9 @@ Result<void> read_forced(const Engine& engine, std::span<const TokenId> prompt,
   std::vector<TokenId> text(prompt.begin(), prompt.end());
   text.insert(text.end(), ids.begin(), ids.end());
   const int first = static_cast<int>(prompt.size()) - 1;
-  return read_given(engine, text, {.first = first, .width = width, .stop = stop},
-                    [&](int position, std::span<const float> logits) {
-                      see(position - first, logits);
-                    });
+  return read_given(
+      engine, text, {.first = first, .width = width, .stop = stop},
+      [&](int position, std::span<const float> logits) { see(position - first, logits); });
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ Result<void> read_given(const Engine& engine, std::span<const TokenId> text,
   for (int at = 0; at < end; at += block.rows()) {
     if (options.stop && options.stop()) return Error{ErrorCode::Interrupted, "interrupted"};
     const bool chooses = at >= options.first;
-    const int n = chooses ? std::min(options.width, end - at)
-                          : std::min(kPrefillRows, options.first - at);
+    const int n =
+        chooses ? std::min(options.width, end - at) : std::min(kPrefillRows, options.first - at);
     block.reset(at);
     for (int i = 0; i < n; ++i) block.add(text[at + i]);
     const auto out =
@@ -41,11 +41,11 @@ Result<void> read_given(const Engine& engine, std::span<const TokenId> text,
 Result<double> mean_nll(const Engine& engine, std::span<const TokenId> text) {
   constexpr int kWidth = 32;
   double sum = 0;
-  auto read = read_given(engine, text, {.width = kWidth},
-                         [&](int position, std::span<const float> logits) {
-                           sum += static_cast<double>(log_sum_exp(logits)) -
-                                  static_cast<double>(logits[text[position + 1]]);
-                         });
+  auto read =
+      read_given(engine, text, {.width = kWidth}, [&](int position, std::span<const float> logits) {
+        sum += static_cast<double>(log_sum_exp(logits)) -
+               static_cast<double>(logits[text[position + 1]]);
+      });
   if (!read) return read.error();
   return sum / static_cast<double>(text.size() - 1);
 }

@@ -151,8 +151,8 @@ Result<TraceComparison> compare_traces(const std::vector<TracePoint>& reference,
                                "token {}, and piece {} position {} before token {}",
                                i + 1, a.piece, a.position, a.next, b.piece, b.position, b.next)};
     const float gap = a.gap();
-    const auto above = std::upper_bound(TraceComparison::kGaps.begin(),
-                                        TraceComparison::kGaps.end(), gap);
+    const auto above =
+        std::upper_bound(TraceComparison::kGaps.begin(), TraceComparison::kGaps.end(), gap);
     const auto bucket =
         static_cast<size_t>(std::max<ptrdiff_t>(above - TraceComparison::kGaps.begin() - 1, 0));
     const bool decided = gap >= TraceComparison::kDecided;

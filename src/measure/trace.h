@@ -12,10 +12,10 @@
 namespace paceline::measure {
 
 struct TracePoint {
-  int piece = 0;     // texts longer than the context are read in pieces
-  int position = 0;  // of the row within its piece
-  TokenId next = 0;  // the token that the text has behind it
-  double nll = 0;    // of that token, in nats; over all logits
+  int piece = 0;       // texts longer than the context are read in pieces
+  int position = 0;    // of the row within its piece
+  TokenId next = 0;    // the token that the text has behind it
+  double nll = 0;      // of that token, in nats; over all logits
   double log_sum = 0;  // log of the sum of exp of all logits; NaN where nobody told
   std::vector<std::pair<TokenId, float>> top;  // the largest logits, descending, ties by id
 
@@ -24,10 +24,10 @@ struct TracePoint {
 };
 
 struct TraceOptions {
-  int width = 1;     // rows of a block
+  int width = 1;      // rows of a block
   int prefill = 512;  // tokens of each piece in front of the first row that is traced
-  int piece = 0;     // tokens of a piece at most, more than prefill; 0: the engine's context
-  int top = 16;      // logits kept of each row
+  int piece = 0;      // tokens of a piece at most, more than prefill; 0: the engine's context
+  int top = 16;       // logits kept of each row
   std::function<bool()> stop = {};
   std::function<void(double share)> progress = {};
 };

@@ -12,7 +12,8 @@ namespace {
 
 // A row whose logits over four tokens are given; nll is that of token `next`.
 TracePoint row(int position, std::vector<float> logits, TokenId next = 0) {
-  TracePoint point{.piece = 0, .position = position, .next = next, .nll = 0, .log_sum = 0, .top = {}};
+  TracePoint point{
+      .piece = 0, .position = position, .next = next, .nll = 0, .log_sum = 0, .top = {}};
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
   point.log_sum = std::log(sum);
@@ -54,7 +55,8 @@ TEST(CompareTraces, TellsDecidedDifferencesFromNone) {
 // Two words of probability 1/2 each against 1/4 and 3/4: ln 2 - (ln 3) / 2 ... by hand 0.1438 nats.
 TEST(CompareTraces, DivergenceIsThatOfTheDistributions) {
   const auto log = [](double p) { return static_cast<float>(std::log(p)); };
-  const auto found = compare_traces({row(0, {log(0.5), log(0.5)})}, {row(0, {log(0.25), log(0.75)})});
+  const auto found =
+      compare_traces({row(0, {log(0.5), log(0.5)})}, {row(0, {log(0.25), log(0.75)})});
   ASSERT_TRUE(found && found->kl);
   EXPECT_NEAR(*found->kl, 0.5 * std::log(2.0) + 0.5 * std::log(2.0 / 3.0), 1e-6);
   EXPECT_NEAR(found->kl_share, 1, 1e-6);
