@@ -102,10 +102,15 @@ class Dump {
   int64_t dropped_bytes() const;  // of blocks that are not whole or damaged
 
  private:
-  friend class RecordsReader;
+  friend Result<Dump> open_records(const std::filesystem::path& file, int width);
   struct State;
   explicit Dump(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// A file of headerless records (docs/formats.md) of this width, as a dump: a stream ends where pos
+// is not one more than before. Ids are "1", "2", ...; nothing is known of prompts, so that each
+// stream has one token of it. The last record of a stream has no following token and becomes that.
+Result<Dump> open_records(const std::filesystem::path& file, int width);
 
 }  // namespace paceline
