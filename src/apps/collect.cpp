@@ -61,9 +61,9 @@ class Report {
     const bool terminal = stderr_is_terminal();
     if (progress.seconds < next_) return;
     next_ = progress.seconds + (terminal ? 0.2 : 60);
-    const std::string text = fmt::format("{} of {} streams, {} positions, {:.0f} tokens/s{}",
-                                         progress.done, progress.total, progress.positions,
-                                         progress.tokens_per_second(), time_left(progress));
+    const std::string text = fmt::format(
+        "{} of {} streams, {} positions, {:.0f} tokens/s{}", progress.skipped + progress.written,
+        progress.total, progress.positions, progress.tokens_per_second(), time_left(progress));
     if (terminal)
       line_.show(text);
     else
