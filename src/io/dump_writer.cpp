@@ -78,6 +78,17 @@ Result<Descriptor> lock_folder(const fs::path& folder) {
   return fd;
 }
 
+// What a killed writer had begun beside its files.
+void remove_parts(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> parts;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".part") parts.push_back(entry->path());
+  }
+  for (const fs::path& part : parts) fs::remove(part, error);
+}
+
 // What has() and has_prompt() need of a stream: its tokens up to the prompt's end by checksum.
 struct Known {
   int n_prompt = 0;
@@ -142,6 +153,7 @@ void DumpWriter::State::remember(const StreamMeta& meta, std::span<const TokenId
 
 // Reads what is there, drops what is not whole at the end, and writes the manifest anew.
 Result<void> DumpWriter::State::take_up() {
+  remove_parts(folder);
   std::string lines;
   const std::vector<fs::path> shards = find_shards(folder);
   for (const fs::path& path : shards) {
