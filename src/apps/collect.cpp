@@ -143,7 +143,7 @@ int collect(Args args) {
   Report shown;
   const CollectAnswers options = {
       .batch = given.batch,
-      .type = given.dump.dump_type(),
+      .rows = given.dump.rows(*engine),
       .progress = [&](const CollectProgress& progress) { shown.show(progress); },
       .stop = interrupted};
   const auto result = collect_answers(*engine, *prompts, request, given.model.seed, options, *dump);

@@ -76,13 +76,12 @@ class Collector {
       const Prompt& prompt = *work_[n_begun_];
       auto one = std::make_unique<Running>(
           Running{.index = n_begun_,
-                  .recorder = StreamRecorder(prompt.id, prompt.category, prompt.ids, options_.type,
-                                             engine_.model().info().dim),
+                  .recorder = StreamRecorder(prompt.id, prompt.category, prompt.ids, options_.rows),
                   .generation = {}});
       Request request = request_;
       request.prompt = prompt.ids;
       request.sampling.seed = seed_of(seed_, prompt.id);
-      request.tap = &one->recorder;
+      request.row_sink = &one->recorder;
       auto generation = engine_.start(request);
       if (!generation) return in_prompt(prompt, generation.error());
       one->generation = std::move(*generation);

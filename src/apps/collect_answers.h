@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/prompt_flags.h"
+#include "apps/stream_recorder.h"
 #include "engine/engine.h"
 #include "io/dump_writer.h"
 
@@ -28,7 +29,7 @@ struct CollectProgress {
 
 struct CollectAnswers {
   int batch = 16;  // sequences side by side
-  DumpType type = DumpType::Bf16;
+  RowKind rows;
   std::function<void(const CollectProgress&)> progress;
   std::function<bool()> stop;  // looked at between steps; what is not written then is lost
 };

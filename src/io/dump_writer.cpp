@@ -108,7 +108,7 @@ void HiddenRows::append(std::span<const float> values) {
   const size_t before = bytes_.size();
   bytes_.resize(before + values.size() * static_cast<size_t>(bytes_of(type_)));
   std::byte* to = bytes_.data() + before;
-  if (type_ == DumpType::F32) {
+  if (type_ == TapType::F32) {
     std::memcpy(to, values.data(), values.size_bytes());
     return;
   }

@@ -18,18 +18,18 @@ namespace paceline {
 // Rows of hiddens in the type of a dump.
 class HiddenRows {
  public:
-  HiddenRows(DumpType type, int width) : type_(type), width_(width) {}
+  HiddenRows(TapType type, int width) : type_(type), width_(width) {}
   void reserve(int rows);
   // Whole rows, rounded to the type.
   void append(std::span<const float> values);
 
-  DumpType type() const { return type_; }
+  TapType type() const { return type_; }
   int width() const { return width_; }
   int rows() const;
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  DumpType type_;
+  TapType type_;
   int width_;
   std::vector<std::byte> bytes_;
 };
