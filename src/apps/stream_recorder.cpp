@@ -56,4 +56,9 @@ NewStream StreamRecorder::finish(FinishReason reason, int budget) {
   return std::move(stream_);
 }
 
+NewStream StreamRecorder::finish_text() {
+  stream_.given_text = true;
+  return finish(FinishReason::Length, static_cast<int>(stream_.tokens.size()) - stream_.n_prompt);
+}
+
 }  // namespace paceline::apps

@@ -29,6 +29,8 @@ class StreamRecorder final : public RowSink {
   const NewStream& stream() const { return stream_; }
   // What is known when the generation is done; budget: the tokens that it was allowed.
   NewStream finish(FinishReason reason, int budget);
+  // The same of a text that was given whole.
+  NewStream finish_text();
 
  private:
   Tap tap_;

@@ -70,8 +70,9 @@ class DumpWriter {
   DumpWriter& operator=(DumpWriter&&) noexcept;
 
   bool has(std::string_view id) const;
-  // Whether the stream of this id begins with these tokens, of which its prompt consists.
-  bool has_prompt(std::string_view id, std::span<const TokenId> prompt) const;
+  // Whether the stream of this id was made of these tokens: an answer of this prompt, or this given
+  // text.
+  bool has_of(std::string_view id, std::span<const TokenId> given) const;
   // `wanted`, or, where the dump has that, the first of wanted.2, wanted.3, ... that it has not.
   std::string unused_id(std::string_view wanted) const;
 
