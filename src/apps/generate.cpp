@@ -8,8 +8,10 @@
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
 #include "apps/dump_flags.h"
+#include "apps/gap_log.h"
 #include "apps/gate_report.h"
 #include "apps/generate_report.h"
+#include "apps/id_stream.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
@@ -18,6 +20,7 @@
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
+#include "apps/text_file.h"
 #include "apps/values.h"
 
 namespace paceline::apps {
@@ -29,6 +32,7 @@ struct GenerateFlags {
   DecodeFlags decode;
   SpecFlags spec;
   DumpFlags dump;
+  std::optional<std::string> gap_log;
   JsonFile json;
   int color = 0;  // index into auto, always, never
 };
@@ -38,6 +42,7 @@ Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& promp
   Request request = flags.decode.request(prompts[index].ids, flags.model.seed);
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
+  request.gaps = flags.gap_log.has_value();
   if (!scripts.empty()) request.script = scripts[index];
   return request;
 }
@@ -87,6 +92,19 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
   return results;
 }
 
+Result<void> write_gap_log(const std::string& path, const Json& report,
+                           const std::vector<PromptResult>& results) {
+  std::string text;
+  for (const PromptResult& result : results) {
+    if (result.arms.empty()) continue;
+    const ArmResult& arm = result.arms[0];
+    if (text.empty())
+      text = gap_header_line(configuration_of(report, depth_name(arm.depth), arm.drafter));
+    text += gap_lines(result.id, arm);
+  }
+  return write_text(path, text);
+}
+
 }  // namespace
 
 int generate(Args args) {
@@ -99,6 +117,8 @@ int generate(Args args) {
   given.spec.add(flags, "several arms side by side, such as 0,4,auto", {kAutoDepth});
   flags.group("Output");
   given.json.add_flag(flags);
+  flags.text("--gap-log", "FILE", given.gap_log,
+             "for each token, how far the second likeliest was behind the first (one arm)");
   flags.choice("--color", {"auto", "always", "never"}, given.color,
                "drafted tokens in colour by depth (default: on a terminal)");
   flags.group("Recording");
@@ -114,6 +134,8 @@ int generate(Args args) {
   if (given.dump.folder && given.spec.depths.size() > 1) {
     return fail("generate", {ErrorCode::BadUsage, "--dump records one arm; give one --depth"});
   }
+  if (given.gap_log && given.spec.depths.size() > 1)
+    return fail("generate", {ErrorCode::BadUsage, "--gap-log is of one arm; give one --depth"});
   std::string prompts_sha256;
   const auto sources = given.prompts.read(&prompts_sha256);
   if (!sources) return fail("generate", sources.error());
@@ -157,6 +179,9 @@ int generate(Args args) {
                           {"streams", dump->streams()},
                           {"shards", dump->shards()}};
   }
+  if (given.gap_log)
+    if (auto written = write_gap_log(*given.gap_log, report, *results); !written)
+      return fail("generate", written.error());
   if (auto written = given.json.write(report); !written) return fail("generate", written.error());
   if (interrupted()) return kExitInterrupted;
   return same ? kExitSuccess : kExitCheckFailed;
