@@ -1,4 +1,4 @@
-#include "measure/given_text.h"
+#include "measure/reading.h"
 
 #include <gtest/gtest.h>
 
@@ -41,12 +41,10 @@ std::vector<TokenId> own_text(const Engine& engine) {
 
 TEST(GivenText, HandsOverEveryRowOnceInOrder) {
   const Engine engine = toy_engine();
-  auto reader = GivenTextReader::make(engine);
-  ASSERT_TRUE(reader);
   const std::vector<TokenId> text = own_text(engine);
   for (const size_t length : {2u, 3u, 128u, 129u, 130u, 301u}) {
     Rows rows;
-    ASSERT_TRUE(reader->read(std::span(text).first(length), rows));
+    ASSERT_TRUE(record_given(engine, std::span(text).first(length), rows));
     EXPECT_TRUE(std::ranges::equal(rows.seen, std::span(text).first(length - 1)));
     EXPECT_TRUE(std::ranges::equal(rows.following, std::span(text).subspan(1, length - 1)));
   }
@@ -54,15 +52,13 @@ TEST(GivenText, HandsOverEveryRowOnceInOrder) {
 
 TEST(GivenText, KnowsWhatTheTrunkWouldHaveWritten) {
   const Engine engine = toy_engine();
-  auto reader = GivenTextReader::make(engine);
-  ASSERT_TRUE(reader);
   std::vector<TokenId> text = own_text(engine);
   Rows own;
-  ASSERT_TRUE(reader->read(text, own));
+  ASSERT_TRUE(record_given(engine, text, own));
   EXPECT_EQ(std::ranges::count(own.own_top1, true), 300);
   text[200] = (text[200] + 1) % 300;  // the toy looks at three tokens
   Rows foreign;
-  ASSERT_TRUE(reader->read(text, foreign));
+  ASSERT_TRUE(record_given(engine, text, foreign));
   for (size_t i = 0; i < 300; ++i) {
     if (i >= 199 && i <= 202) continue;
     EXPECT_TRUE(foreign.own_top1[i]) << i;
@@ -72,10 +68,8 @@ TEST(GivenText, KnowsWhatTheTrunkWouldHaveWritten) {
 
 TEST(GivenText, BeyondTheContextIsRefused) {
   const Engine engine = toy_engine({}, {}, 10);
-  auto reader = GivenTextReader::make(engine);
-  ASSERT_TRUE(reader);
   Rows rows;
-  const auto refused = reader->read(std::vector<TokenId>(11, 1), rows);
+  const auto refused = record_given(engine, std::vector<TokenId>(11, 1), rows);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::TooLarge);
 }
