@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "engine/gate.h"
 #include "engine/probe.h"
+#include "engine/row_sink.h"
 #include "models/draft_head.h"
 #include "models/model.h"
 #include "models/registry.h"
@@ -66,6 +67,9 @@ struct Request {
   bool gaps = false;  // keep how far the second likeliest token was behind the first
   // Draft although the gate has not found the trunk exact: the text may differ from plain text.
   bool allow_inexact = false;
+  // Gets every committed row; not owned, and must outlive the generation. The whole prompt is read
+  // for it, whatever earlier generations have read.
+  RowSink* row_sink = nullptr;
 };
 
 enum class FinishReason { None, Stop, Length, Interrupted };

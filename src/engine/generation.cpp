@@ -4,6 +4,7 @@
 
 #include "engine/generation_state.h"
 #include "engine/logprobs.h"
+#include "kernels/argmax.h"
 #include "kernels/top_logits.h"
 
 namespace paceline {
@@ -81,10 +82,12 @@ void Generation::State::close(const TrunkOut& out, double pass_seconds) {
 
 Result<void> Generation::State::close_prompt(const TrunkOut& out, double pass_seconds) {
   const auto start = Clock::now();
+  const int first = seq.block.first_pos();
   const auto progress = close_chunk(seq, request.prompt, out, *drafter, *rule, *this);
   stats.prefill_seconds += open_seconds_ + pass_seconds + seconds_since(start);
   if (!progress) return progress.error();
   prefilled = *progress != Progress::Prompt;
+  if (request.row_sink != nullptr) sink_chunk(first, out);
   if (prefilled) keep_prefix();
   return {};
 }
@@ -98,10 +101,24 @@ Result<void> Generation::State::close_round(const TrunkOut& out, double pass_sec
   stats.proposed += round->n_proposed;
   for (int d = 0; d < round->n_drafted; ++d) ++stats.drafted_by_depth[d];
   for (int d = 0; d < round->n_accepted; ++d) ++stats.accepted_by_depth[d];
+  if (request.row_sink != nullptr) {
+    if (round->n_drafted > 0)
+      request.row_sink->drafted(round_.drafts.first(round->n_drafted), round->n_accepted);
+    request.row_sink->rows(seq.emitted, out.at(request.row_sink->tap()).top(round->n_emitted));
+  }
   stats.draft_seconds += round->draft_seconds;
   stats.verify_seconds += pass_seconds;
   stats.other_seconds += open_seconds_ - round->draft_seconds + seconds_since(start);
   return {};
+}
+
+// The prompt's rows are followed by the prompt, the last one by the first token of the output.
+void Generation::State::sink_chunk(int first, const TrunkOut& out) {
+  const int with_next = prefilled ? seq.block.rows() - 1 : seq.block.rows();
+  const auto next = std::span(request.prompt).subspan(first + 1, with_next);
+  const Mat<const float> hidden = out.at(request.row_sink->tap());
+  request.row_sink->rows(next, hidden.top(with_next));
+  if (prefilled) request.row_sink->rows({&seq.pending, 1}, hidden.middle(with_next, 1));
 }
 
 Generation::State::~State() {
@@ -110,6 +127,8 @@ Generation::State::~State() {
 
 // For later requests that begin with this text.
 void Generation::State::keep_prefix() {
+  if (request.row_sink != nullptr)
+    return;  // whoever records goes from text to text and takes none over
   std::vector<TokenId> whole = request.prompt;
   whole.reserve(whole.size() + tokens.size());
   for (const EmittedToken& token : tokens) whole.push_back(token.id);
@@ -122,6 +141,10 @@ bool Generation::State::emit(const EmittedToken& token, std::span<const float> l
   if (token.depth > 0) ++stats.accepted_by_source[static_cast<int>(token.source)];
   if (request.logprobs >= 0) {
     logprobs.push_back(log_probabilities(logits, token.id, request.logprobs));
+  }
+  if (request.row_sink != nullptr) {
+    const bool greedy = request.sampling.is_greedy();  // then it is, without looking
+    request.row_sink->chosen(token.id, greedy || argmax(logits) == token.id);
   }
   if (request.gaps) add_gap(token, logits);
   const bool is_end = std::binary_search(engine.end_ids.begin(), engine.end_ids.end(), token.id);

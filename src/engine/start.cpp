@@ -49,13 +49,13 @@ std::unique_ptr<AcceptRule> make_rule(const SamplingOptions& sampling, int vocab
 // The last token of the prompt is always read: the text goes on from its logits. What was read in
 // other blocks serves where blocks are known not to matter.
 Result<Begun> Engine::State::begin_sequence(std::span<const TokenId> prompt, int budget,
-                                            bool with_head) {
+                                            bool with_head, bool from_start) {
   const int capacity = static_cast<int>(prompt.size()) + budget - 1;
-  const bool inexact = wide || (gate && gate->verdict == Verdict::Inexact);
+  const bool reads_anew = from_start || wide || (gate && gate->verdict == Verdict::Inexact);
   const auto match =
       prefixes.find(prompt.first(prompt.size() - 1), with_head ? head->info().config.modules : 0);
   Begun begun;
-  if (match.state != nullptr && !inexact) {
+  if (match.state != nullptr && !reads_anew) {
     int shared = match.length;
     if (with_head) {  // both go on at one place, or begin anew
       auto rows = match.head->fork(capacity + 1, shared);
@@ -121,7 +121,8 @@ Result<Generation> Engine::start(const Request& request) const {
   if (asked != DrafterKind::None)
     permit = request.allow_inexact ? Gate::overruled() : Gate::permit(gate());
   const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
-  auto begun = state_->begin_sequence(request.prompt, budget, kind == DrafterKind::Mtp);
+  auto begun = state_->begin_sequence(request.prompt, budget, kind == DrafterKind::Mtp,
+                                      request.row_sink != nullptr);
   if (!begun) return begun.error();
   auto made =
       state_->make_drafter(kind, request, permit, std::move(begun->head), n_prompt + budget);

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/argmax.h"
 #include "kernels/softmax.h"
 #include "spec/sequence.h"
 
 namespace paceline::measure {
 
-Result<void> read_given(const Engine& engine, std::span<const TokenId> text,
-                        const ReadingOptions& options, const SeeLogits& see) {
+Result<void> read_blocks(const Engine& engine, std::span<const TokenId> text,
+                         const ReadingOptions& options, const SeeBlock& see) {
   const int total = static_cast<int>(text.size());
   const int end = total - 1;  // nothing is chosen behind the last token
   check(options.first >= 0 && options.width >= 1 && end > options.first, "rows that choose");
@@ -32,10 +33,29 @@ Result<void> read_given(const Engine& engine, std::span<const TokenId> text,
     for (int i = 0; i < n; ++i) block.add(text[at + i]);
     const auto out =
         model.forward(block, **state, chooses ? LogitRows::All : LogitRows::None, **workspace);
-    for (int i = 0; chooses && i < n; ++i) see(at + i, out.logits.row(i));
+    if (chooses) see(at, out);
     (*state)->commit(n);
   }
   return {};
+}
+
+Result<void> read_given(const Engine& engine, std::span<const TokenId> text,
+                        const ReadingOptions& options, const SeeLogits& see) {
+  return read_blocks(engine, text, options, [&](int first, const TrunkOut& out) {
+    for (int i = 0; i < out.logits.rows; ++i) see(first + i, out.logits.row(i));
+  });
+}
+
+Result<void> record_given(const Engine& engine, std::span<const TokenId> text, RowSink& sink) {
+  constexpr int kWidth = 128;
+  const int rows = static_cast<int>(text.size()) - 1;
+  return read_blocks(engine, text, {.width = std::min(kWidth, rows)},
+                     [&](int first, const TrunkOut& out) {
+                       const auto next = text.subspan(first + 1, out.logits.rows);
+                       for (int i = 0; i < out.logits.rows; ++i)
+                         sink.chosen(next[i], argmax(out.logits.row(i)) == next[i]);
+                       sink.rows(next, out.at(sink.tap()));
+                     });
 }
 
 Result<double> mean_nll(const Engine& engine, std::span<const TokenId> text) {

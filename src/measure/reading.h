@@ -1,4 +1,5 @@
-// Reading a text that is given: the logits that each of its tokens would have been chosen from.
+// Reading a text that is given: the logits that each of its tokens would have been chosen from, and
+// the hiddens behind them.
 #pragma once
 
 #include <functional>
@@ -21,6 +22,16 @@ using SeeLogits = std::function<void(int position, std::span<const float> logits
 // in a block like those behind it. TooLarge for a text beyond the context, Interrupted by `stop`.
 Result<void> read_given(const Engine& engine, std::span<const TokenId> text,
                         const ReadingOptions& options, const SeeLogits& see);
+
+// The same by blocks, the whole of what the trunk makes of each: rows for positions from `first`
+// on.
+using SeeBlock = std::function<void(int first, const TrunkOut& out)>;
+Result<void> read_blocks(const Engine& engine, std::span<const TokenId> text,
+                         const ReadingOptions& options, const SeeBlock& see);
+
+// Hands the text to a sink as a generation would whose prompt is the first token: every row but the
+// last token's, and whether each token was the trunk's own first choice. text: at least two.
+Result<void> record_given(const Engine& engine, std::span<const TokenId> text, RowSink& sink);
 
 // The mean negative log-likelihood of text[1] and those behind it, in nats. text: at least two.
 Result<double> mean_nll(const Engine& engine, std::span<const TokenId> text);
