@@ -8,6 +8,10 @@ const char* to_string(DraftSource source) {
       return "lookup";
     case DraftSource::Scripted:
       return "scripted";
+    case DraftSource::Mtp:
+      return "mtp";
+    case DraftSource::Store:
+      return "store";
   }
   return "unknown";
 }

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-enum class DraftSource : uint8_t { Lookup, Scripted };
-inline constexpr int kDraftSources = 2;
+enum class DraftSource : uint8_t { Lookup, Scripted, Mtp, Store };
+inline constexpr int kDraftSources = 4;
 const char* to_string(DraftSource source);  // "lookup"
 
 // One guess. Drafts form a chain; for a tree each will also name the draft that it continues, which
@@ -19,11 +19,34 @@ const char* to_string(DraftSource source);  // "lookup"
 struct Draft {
   TokenId token = 0;
   DraftSource source = DraftSource::Scripted;
-  // How sure the source is, as a level in [0, kEvidenceLevels): for lookup the length of the match.
+  // How sure the source is, as a level in [0, kEvidenceLevels): for lookup the length of the match,
+  // for store and head sixteenths of the chance that they see.
   // The policy learns what a level is worth from what was accepted.
   uint8_t evidence = 0;
 };
 inline constexpr int kEvidenceLevels = 16;
+
+// One more draft behind `chain`, for a price.
+struct Offer {
+  std::span<const Draft> chain;  // the drafts of this round so far
+  double without = 0;  // the chance that the next one stands if nothing is paid, given that
+                       // the chain stands; 0: there is none for nothing
+  double with = 0;     // the same if it is
+  int steps = 1;       // of a draft head, for which the price is
+};
+
+// Asked before a draft that costs something.
+class PayRule {
+ public:
+  virtual ~PayRule() = default;
+  virtual bool pays(const Offer& offer) = 0;
+};
+
+// Whatever it costs: at a fixed depth.
+class AlwaysPays : public PayRule {
+ public:
+  bool pays(const Offer& /*offer*/) override { return true; }
+};
 
 // The calls come in this order: begin; prefill for the chunks of the prompt; observe with the first
 // token of the output; then draft (not in every round) and observe in turn. Each row of the trunk's
@@ -55,6 +78,24 @@ class Drafter {
   // Guesses for the positions behind the text so far; fewer than out.size(), down to none, where
   // the drafter has nothing worth saying. Returns how many.
   virtual int draft(std::span<Draft> out) = 0;
+
+  // A drafter whose drafts have a price asks before each of them; for others the two are one.
+  virtual bool asks() const { return false; }
+  virtual int draft_asking(std::span<Draft> out, PayRule& rule) {
+    (void)rule;
+    return draft(out);
+  }
+};
+
+// A drafter that goes on from any token: a draft head.
+class TokenDrafter : public Drafter {
+ public:
+  // Its token behind the text and `chain`, which holds the tokens drafted this round so far,
+  // whoever drafted them. Calls of one round extend the same chain.
+  virtual Draft next(std::span<const TokenId> chain) = 0;
+  // The steps that next() takes behind n_chain tokens: those of the chain that it has not read yet
+  // among them.
+  virtual int steps(int n_chain) const = 0;
 };
 
 // Plain decoding: a drafter that never says anything.
