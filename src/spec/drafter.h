@@ -90,12 +90,12 @@ class Drafter {
 // A drafter that goes on from any token: a draft head.
 class TokenDrafter : public Drafter {
  public:
-  // Its token behind the text and `chain`, which holds the tokens drafted this round so far,
-  // whoever drafted them. Calls of one round extend the same chain.
+  // A new round, behind the text so far.
+  virtual void start() = 0;
+  // Its token behind the text and `chain`, the tokens drafted so far this round by whomever; it
+  // begins with the chain of the call before and is longer. A step for each token of the chain that
+  // was not read yet, and one more.
   virtual Draft next(std::span<const TokenId> chain) = 0;
-  // The steps that next() takes behind n_chain tokens: those of the chain that it has not read yet
-  // among them.
-  virtual int steps(int n_chain) const = 0;
 };
 
 // Plain decoding: a drafter that never says anything.

@@ -92,20 +92,20 @@ bool DepthPolicy::pays(const Offer& offer) {
         [&](int d) { return d <= n_chain ? chance(offer.chain[d - 1], d) : next; },
         [&](int n) {
           const int paid = steps == 0 || n <= n_chain ? 0 : steps + n - n_chain - 1;
-          return costs.verify[n + 1] + (steps_ + paid) * costs.step;
+          return costs.verify[n + 1] + (steps_ + paid) * costs.head;
         });
   };
   const Promise without = promise(offer.without, 0);
   const Promise with = promise(offer.with, offer.steps);
-  const double price = offer.steps * costs.step;
+  const double price = offer.steps * costs.head;
   const double next_pass = costs.verify[n_chain + 2];
-  if (next_pass + steps_ * costs.step + price - 1 > lead_) return false;
+  if (next_pass + steps_ * costs.head + price - 1 > lead_) return false;
   if (with.n <= n_chain || with.rate <= without.rate * kMinGain) {
     const double cost = price + next_pass - costs.verify[n_chain + 1];
     const double tokens = without.tokens + without.joint;  // if it stands
     const bool could_pay =
         without.n >= n_chain &&
-        tokens / (next_pass + steps_ * costs.step + price) > without.rate * kMinGain;
+        tokens / (next_pass + steps_ * costs.head + price) > without.rate * kMinGain;
     if (offer.without > 0 || !could_pay || !may_try(cost)) return false;
     try_ = {.cost = price, .runs = false, .rate = without.rate};
   }
@@ -116,7 +116,7 @@ bool DepthPolicy::pays(const Offer& offer) {
 int DepthPolicy::choose(std::span<const Draft> drafts, const CostModel& costs) {
   const int n_max = static_cast<int>(drafts.size());
   check(n_max <= asked_, "no more drafts are offered than were asked for");
-  const double spent = paying_ != nullptr ? steps_ * costs.step : n_max * costs.draft;
+  const double spent = paying_ != nullptr ? steps_ * costs.head : n_max * costs.draft;
   const auto cost = [&](int n) { return costs.verify[n + 1] + spent; };
   const Promise best = most_promising(
       n_max, [&](int d) { return chance(drafts[d - 1], d); }, cost);

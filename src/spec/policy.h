@@ -13,8 +13,8 @@ namespace paceline {
 struct CostModel {
   static constexpr int kMaxRows = kMostDrafts + 1;
   std::array<double, kMaxRows + 1> verify = {};  // verify[m] = r(m), m from 1; verify[1] = 1
-  double draft = 0;                              // one draft, whether it is verified or not
-  double step = 0;                               // d: one step of a draft head that is asked for
+  double draft = 0;  // one draft that is looked up, whether it is verified or not
+  double head = 0;   // d: one step of a draft head
 };
 
 // Expected tokens of a round over its cost, compared for every n:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/sha256.h"
@@ -19,7 +20,14 @@ namespace {
 
 using namespace store_format;
 
-// The entries of a store before they are packed.
+std::vector<std::byte> from_hexadecimal(const std::string& text) {
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+// An entry before it is packed.
 struct Kept {
   uint64_t key = 0;
   Entry entry;
@@ -32,10 +40,45 @@ double worth(const Kept& kept) {
   return kept.leads ? value : value / 2;
 }
 
-std::vector<std::byte> from_hexadecimal(const std::string& text) {
-  std::vector<std::byte> bytes;
-  for (size_t i = 0; i + 1 < text.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(std::stoi(text.substr(i, 2), nullptr, 16)));
+// The `room` entries that are worth most, in their order. What is left of a context whose tokens
+// all went goes too.
+std::vector<Kept> fitted(std::vector<Kept> all, size_t room) {
+  if (all.size() <= room) return all;
+  std::vector<uint32_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<double> worths;
+  worths.reserve(all.size());
+  for (const Kept& kept : all) worths.push_back(worth(kept));
+  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(room), order.end(),
+                   [&](uint32_t a, uint32_t b) {
+                     return worths[a] != worths[b] ? worths[a] > worths[b] : a < b;
+                   });
+  order.resize(room);
+  std::sort(order.begin(), order.end());
+  std::vector<Kept> best;
+  best.reserve(room);
+  for (const uint32_t i : order) {
+    const bool orphan =
+        all[i].entry.token == kOthers && (best.empty() || best.back().key != all[i].key);
+    if (!orphan) best.push_back(all[i]);
+  }
+  return best;
+}
+
+std::vector<std::byte> packed(const std::vector<Kept>& kept, Header header) {
+  header.n_entries = static_cast<uint32_t>(kept.size());
+  std::vector<uint32_t> first(kBuckets + 1);
+  for (const Kept& one : kept) ++first[bucket_of(one.key) + 1];
+  for (int b = 0; b < kBuckets; ++b) first[b + 1] += first[b];
+  std::vector<std::byte> bytes(kEntriesAt + kept.size() * 8);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  std::memcpy(bytes.data() + sizeof(header), first.data(), first.size() * 4);
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const uint64_t bits = pack(kept[i].entry);
+    std::memcpy(bytes.data() + kEntriesAt + i * 8, &bits, 8);
+  }
+  const auto digest = from_hexadecimal(sha256(bytes));
+  bytes.insert(bytes.end(), digest.begin(), digest.end());
   return bytes;
 }
 
@@ -65,6 +108,7 @@ class WriterLock {
 StoreBuilder::StoreBuilder(std::string trunk_sha256, int vocab_size, StoreLimits limits)
     : trunk_sha256_(std::move(trunk_sha256)), vocab_size_(vocab_size), limits_(limits) {
   check(vocab_size > 0 && static_cast<uint32_t>(vocab_size) <= kOthers, "ids fit into 24 bits");
+  check(trunk_sha256_.empty() || trunk_sha256_.size() == 64, "a SHA-256 has 64 digits");
   check(limits.successors >= 1, "a context keeps what it predicts");
 }
 
@@ -123,84 +167,66 @@ std::vector<StoreBuilder::Seen> StoreBuilder::entries_with(const NgramStore* old
   return all;
 }
 
-Result<void> StoreBuilder::write(const fs::path& path, const NgramStore* older) {
-  const std::vector<Seen> all = entries_with(older);
-  const auto clock = static_cast<uint64_t>((older ? older->n_tokens() : 0) + n_tokens_);
+// The tokens of one context, most frequent first, those beyond the limit summed up. Counts that
+// would not fit are halved together.
+struct StoreBuilder::Context {
+  uint64_t key = 0;
+  uint64_t clock = 0;
+  std::vector<Seen> tokens;
+  uint64_t others = 0;
 
-  std::vector<Kept> kept;
-  std::vector<Seen> group;
-  for (size_t begin = 0; begin < all.size();) {
-    const uint64_t key = all[begin].what >> 24;
-    group.clear();
-    uint64_t others = 0;
-    size_t end = begin;
-    for (; end < all.size() && all[end].what >> 24 == key; ++end) {
-      if ((all[end].what & kOthers) == kOthers)
-        others += all[end].count;
-      else
-        group.push_back(all[end]);
-    }
-    begin = end;
-    std::sort(group.begin(), group.end(), [](const Seen& a, const Seen& b) {
+  void add(const Seen& seen) {
+    if ((seen.what & kOthers) == kOthers)
+      others += seen.count;
+    else
+      tokens.push_back(seen);
+  }
+
+  void move_to(std::vector<Kept>& kept, size_t most_tokens) {
+    std::sort(tokens.begin(), tokens.end(), [](const Seen& a, const Seen& b) {
       if (a.count != b.count) return a.count > b.count;
       return a.when != b.when ? a.when > b.when : a.what < b.what;
     });
-    for (; group.size() > static_cast<size_t>(limits_.successors); group.pop_back())
-      others += group.back().count;
-    // Counts that would not fit are halved together.
+    for (; tokens.size() > most_tokens; tokens.pop_back()) others += tokens.back().count;
+    const uint64_t most = std::max(others, tokens.empty() ? 0 : uint64_t{tokens[0].count});
     int halvings = 0;
-    const uint64_t most = std::max(others, group.empty() ? 0 : uint64_t{group[0].count});
     while (most >> halvings > kMostCount) ++halvings;
     const auto keep = [&](uint64_t token, uint64_t count, uint64_t age, bool leads) {
-      const Entry entry = {
-          .token = static_cast<uint32_t>(token),
-          .tag = tag_of(key),
-          .age = static_cast<uint32_t>(std::min<uint64_t>(age, kOldest)),
-          .count = static_cast<uint32_t>(std::max<uint64_t>(count >> halvings, 1))};
-      kept.push_back({.key = key, .entry = entry, .leads = leads});
+      const auto left = static_cast<uint32_t>(std::max<uint64_t>(count >> halvings, 1));
+      kept.push_back({.key = key,
+                      .entry = {.token = static_cast<uint32_t>(token),
+                                .tag = tag_of(key),
+                                .age = static_cast<uint32_t>(std::min<uint64_t>(age, kOldest)),
+                                .count = left},
+                      .leads = leads});
     };
-    for (size_t i = 0; i < group.size(); ++i) {
-      keep(group[i].what & kOthers, group[i].count,
-           (clock >> kAgeShift) - (group[i].when >> kAgeShift), i == 0);
+    for (const Seen& seen : tokens) {
+      const uint64_t age = (clock >> kAgeShift) - (seen.when >> kAgeShift);
+      keep(seen.what & kOthers, seen.count, age, &seen == tokens.data());
     }
-    if (others > 0 && !group.empty()) keep(kOthers, others, 0, false);
+    if (others > 0 && !tokens.empty()) keep(kOthers, others, 0, false);
+    tokens.clear();
+    others = 0;
   }
+};
 
-  const int64_t room = std::max<int64_t>((limits_.max_bytes - kFixedBytes) / 8, 0);
-  if (static_cast<int64_t>(kept.size()) > room) {
-    std::vector<size_t> order(kept.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto better = [&](size_t a, size_t b) {
-      const double left = worth(kept[a]);
-      const double right = worth(kept[b]);
-      return left != right ? left > right : a < b;
-    };
-    std::nth_element(order.begin(), order.begin() + room, order.end(), better);
-    order.resize(room);
-    std::sort(order.begin(), order.end());
-    std::vector<Kept> best;
-    best.reserve(order.size());
-    for (const size_t i : order) best.push_back(kept[i]);
-    kept = std::move(best);
-  }
-
+Result<void> StoreBuilder::write(const fs::path& path, const NgramStore* older) {
   Header header;
   header.vocab_size = static_cast<uint32_t>(vocab_size_);
-  header.n_entries = static_cast<uint32_t>(kept.size());
-  header.n_tokens = clock;
+  header.n_tokens = static_cast<uint64_t>((older != nullptr ? older->n_tokens() : 0) + n_tokens_);
   std::copy(trunk_sha256_.begin(), trunk_sha256_.end(), header.trunk_sha256.begin());
-  std::vector<uint32_t> first(kBuckets + 2);
-  for (const Kept& one : kept) ++first[bucket_of(one.key) + 1];
-  for (int b = 0; b < kBuckets; ++b) first[b + 1] += first[b];
-  std::vector<std::byte> bytes(kEntriesAt + kept.size() * 8);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  std::memcpy(bytes.data() + sizeof(header), first.data(), (kBuckets + 1) * 4);
-  for (size_t i = 0; i < kept.size(); ++i) {
-    const uint64_t bits = pack(kept[i].entry);
-    std::memcpy(bytes.data() + kEntriesAt + i * 8, &bits, 8);
+
+  std::vector<Kept> kept;
+  Context context;
+  context.clock = header.n_tokens;
+  for (const Seen& seen : entries_with(older)) {
+    if (seen.what >> 24 != context.key) context.move_to(kept, limits_.successors);
+    context.key = seen.what >> 24;
+    context.add(seen);
   }
-  const auto digest = from_hexadecimal(sha256(bytes));
-  bytes.insert(bytes.end(), digest.begin(), digest.end());
+  context.move_to(kept, limits_.successors);
+  const int64_t room = std::max<int64_t>((limits_.max_bytes - kFixedBytes) / 8, 0);
+  const auto bytes = packed(fitted(std::move(kept), static_cast<size_t>(room)), header);
 
   auto file = OutputFile::create(path);
   if (!file) return file.error();

@@ -37,10 +37,11 @@ class StoreBuilder {
 
  private:
   struct Seen {
-    uint64_t what = 0;   // context key and token: key << 24 | token
-    uint32_t count = 0;  // 0 is not
-    uint64_t when = 0;   // the clock when it was seen last
+    uint64_t what = 0;  // context key and token: key << 24 | token
+    uint32_t count = 0;
+    uint64_t when = 0;  // the clock when it was seen last
   };
+  struct Context;
   static void merge(std::vector<Seen>& all);
   std::vector<Seen> entries_with(const NgramStore* older);
   Result<void> write(const std::filesystem::path& path, const NgramStore* older);

@@ -14,8 +14,8 @@ constexpr double kHeadAdds = 0.35;
 
 // The chance that a store's guess stands, from what it counted behind a context of 1, 2 ... tokens:
 // kShare * count / (total + kDoubt). As measured on a small trunk's answers to other prompts.
-constexpr std::array<double, NgramStore::kOrders> kShare = {0.35, 0.85, 0.9, 0.95, 1.0};
-constexpr std::array<double, NgramStore::kOrders> kDoubt = {2, 1.5, 1.5, 1, 0.7};
+constexpr std::array<double, NgramStore::kOrders> kShare = {0.35, 0.85, 0.9, 0.97};
+constexpr std::array<double, NgramStore::kOrders> kDoubt = {2, 1.5, 1.5, 0.8};
 
 uint8_t level_of(double chance) {
   return static_cast<uint8_t>(
@@ -92,6 +92,12 @@ UnionDrafter::Candidate UnionDrafter::for_nothing(int depth) const {
   return best;
 }
 
+Draft UnionDrafter::ask_head() {
+  if (head_read_ == 0) head_->start();
+  head_read_ = static_cast<int>(text_.drafts().size()) + 1;
+  return head_->next(text_.drafts());
+}
+
 int UnionDrafter::draft(std::span<Draft> out) {
   AlwaysPays always;
   return draft_asking(out, always);
@@ -100,6 +106,7 @@ int UnionDrafter::draft(std::span<Draft> out) {
 int UnionDrafter::draft_asking(std::span<Draft> out, PayRule& rule) {
   text_.rewind();
   proposed_.clear();
+  head_read_ = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     const int depth = static_cast<int>(i) + 1;
     Candidate best = for_nothing(depth);
@@ -108,9 +115,9 @@ int UnionDrafter::draft_asking(std::span<Draft> out, PayRule& rule) {
         rule.pays({.chain = out.first(i),
                    .without = best.chance,
                    .with = asked_at(best.chance).chance(depth),
-                   .steps = head_->steps(static_cast<int>(i))})) {
+                   .steps = depth - head_read_})) {
       without = best.chance;
-      best = likelier(best, head_->next(text_.drafts()), depth);
+      best = likelier(best, ask_head(), depth);
     }
     if (best.chance <= 0) break;
     out[i] = best.draft;

@@ -32,11 +32,12 @@ class UnionDrafter : public Drafter {
  private:
   // A draft and the chance that it stands; 0: there is none.
   struct Candidate {
-    Draft draft;
+    Draft draft = {};
     double chance = 0;
   };
   Candidate for_nothing(int depth) const;
   Candidate likelier(const Candidate& best, const Draft& draft, int depth) const;
+  Draft ask_head();
   // Shares of what stood where the head had been asked, by how sure the others were.
   Acceptance& asked_at(double chance_without);
 
@@ -51,6 +52,7 @@ class UnionDrafter : public Drafter {
     double without = -1;  // the chance for nothing, where the head was asked; else negative
   };
   std::vector<Proposed> proposed_;  // of the last round that drafted
+  int head_read_ = 0;               // steps of the head in this round
 };
 
 }  // namespace paceline
