@@ -13,7 +13,8 @@ double prior(DraftSource source, int evidence) {
   switch (source) {
     case DraftSource::Lookup:
       return kLookupPrior[evidence];
-    case DraftSource::Mtp:
+    case DraftSource::Mtp:  // heads are a little too sure
+      return 0.05 + 0.9 * (evidence + 0.5) / kEvidenceLevels;
     case DraftSource::Store:
       return (evidence + 0.5) / kEvidenceLevels;
     case DraftSource::Scripted:

@@ -59,6 +59,11 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
 
+  // The hiddens that prefill() and observe() are to be handed.
+  virtual Tap tap() const { return Tap::After; }
+  // The dearest source that it drafts from.
+  virtual DraftSource source() const { return DraftSource::Lookup; }
+
   // A new sequence, whose text so far is the prompt. Everything known of an earlier one is
   // forgotten. capacity: the tokens that prompt and output may have together; all memory for them
   // is taken here, since the calls below run inside rounds and allocate nothing.

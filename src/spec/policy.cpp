@@ -52,20 +52,22 @@ bool more_could_pay(const Promise& best, int n_max, Cost cost) {
 
 DepthPolicy::DepthPolicy() : by_depth_(kPrior), savings_(kMostSavings) {}
 
-int DepthPolicy::ask(int limit, const CostModel& costs) {
+int DepthPolicy::ask(int limit, const CostModel& costs, DraftSource source) {
   try_ = {};
   paying_ = nullptr;
+  steps_ = 0;
   asked_ = std::min(limit, kMostDrafts);
-  if (asked_ * costs.draft <= kFree) return asked_;
+  const double price = costs.price(source);
+  if (asked_ * price <= kFree) return asked_;
   const int n_max = asked_;
-  const auto cost = [&](int n) { return costs.verify[n + 1] + n * costs.draft; };
+  const auto cost = [&](int n) { return costs.verify[n + 1] + n * price; };
   const Promise best = most_promising(
       n_max, [&](int d) { return by_depth_.chance(d); }, cost);
   asked_ = best.n;
   if (best.n < n_max && more_could_pay(best, n_max, cost) &&
       may_try(cost(best.n + 1) - cost(best.n))) {
     ++asked_;
-    try_ = {.cost = costs.draft, .runs = false, .rate = best.rate};
+    try_ = {.cost = price, .runs = false, .rate = best.rate};
   }
   while (asked_ > 0 && cost(asked_) - 1 > lead_) --asked_;
   if (asked_ <= best.n) try_ = {};
@@ -116,7 +118,9 @@ bool DepthPolicy::pays(const Offer& offer) {
 int DepthPolicy::choose(std::span<const Draft> drafts, const CostModel& costs) {
   const int n_max = static_cast<int>(drafts.size());
   check(n_max <= asked_, "no more drafts are offered than were asked for");
-  const double spent = paying_ != nullptr ? steps_ * costs.head : n_max * costs.draft;
+  double spent = steps_ * costs.head;  // on all drafts, verified or not
+  if (paying_ == nullptr)
+    for (const Draft& draft : drafts) spent += costs.price(draft.source);
   const auto cost = [&](int n) { return costs.verify[n + 1] + spent; };
   const Promise best = most_promising(
       n_max, [&](int d) { return chance(drafts[d - 1], d); }, cost);

@@ -15,10 +15,11 @@ struct CostModel {
   std::array<double, kMaxRows + 1> verify = {};  // verify[m] = r(m), m from 1; verify[1] = 1
   double draft = 0;  // one draft that is looked up, whether it is verified or not
   double head = 0;   // d: one step of a draft head
+  double price(DraftSource source) const { return source == DraftSource::Mtp ? head : draft; }
 };
 
 // Expected tokens of a round over its cost, compared for every n:
-//   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + d * drafts asked for)
+//   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + the price of all drafts asked for)
 // The chance p of each draft is a running share of what was accepted: by source, evidence and depth
 // for drafts that are there, by depth alone for those that are still to be asked for. A drafter
 // that asks before it pays is asked for all, and its offers are weighed one by one as they come.
@@ -40,8 +41,8 @@ class DepthPolicy : public PayRule {
   static constexpr double kAdvance = 4;
 
   DepthPolicy();
-  // How many drafts to ask the drafter for, 0 to limit.
-  int ask(int limit, const CostModel& costs);
+  // How many drafts to ask the drafter for, 0 to limit, where they come from this source.
+  int ask(int limit, const CostModel& costs, DraftSource source = DraftSource::Lookup);
   // The same for a drafter that asks: all. Its offers of this round come to pays().
   int ask_paying(int limit, const CostModel& costs);
   bool pays(const Offer& offer) override;

@@ -21,7 +21,7 @@ std::span<const Draft> propose(Sequence& seq, Drafter& drafter, const Depth& dep
   if (weighs)
     limit = depth.policy->ask_paying(limit, *depth.costs);
   else if (depth.policy != nullptr)
-    limit = depth.policy->ask(limit, *depth.costs);
+    limit = depth.policy->ask(limit, *depth.costs, drafter.source());
   const std::span<Draft> room = std::span(seq.guesses).first(limit);
   if (room.empty()) return room;
   return room.first(weighs ? drafter.draft_asking(room, *depth.policy) : drafter.draft(room));
@@ -87,7 +87,8 @@ Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const Trun
   seq.pending = seq.emitted.back();
   seq.budget -= stats.n_emitted;
   rule.commit(seq.emitted);
-  drafter.observe(seq.emitted, out.hidden.top(stats.n_emitted));  // heads catch up with the text
+  drafter.observe(seq.emitted,
+                  out.at(drafter.tap()).top(stats.n_emitted));  // heads catch up with the text
   if (depth.policy != nullptr)
     depth.policy->record(drafts.first(stats.n_drafted), stats.n_accepted);
   return stats;

@@ -22,6 +22,8 @@ class UnionDrafter : public Drafter {
   // Null where there is none.
   UnionDrafter(std::shared_ptr<const NgramStore> store, std::unique_ptr<TokenDrafter> head);
 
+  Tap tap() const override { return head_ ? head_->tap() : Tap::After; }
+  DraftSource source() const override { return head_ ? DraftSource::Mtp : DraftSource::Lookup; }
   void begin(std::span<const TokenId> prompt, int capacity) override;
   void prefill(std::span<const TokenId> next, Mat<const float> hidden) override;
   void observe(std::span<const TokenId> tokens, Mat<const float> hidden) override;
