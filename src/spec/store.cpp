@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
+#include "io/shown.h"
 #include "spec/store_format.h"
 
 namespace paceline {
@@ -52,7 +53,7 @@ const char* fault_of(std::span<const uint32_t> first, std::span<const uint64_t> 
 Result<std::shared_ptr<const NgramStore>> NgramStore::open(const fs::path& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
-  auto store = read(file->bytes(), path.string());
+  auto store = read(file->bytes(), shown_path(path));
   if (!store) return store.error();
   store->file_ = std::move(*file);
   return std::shared_ptr<const NgramStore>(std::make_shared<NgramStore>(std::move(*store)));

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "io/output_file.h"
+#include "io/shown.h"
 #include "spec/store_format.h"
 
 namespace paceline {
@@ -236,19 +237,18 @@ Result<void> StoreBuilder::write(const fs::path& path, const NgramStore* older) 
 
 Result<void> StoreBuilder::save(const fs::path& path) { return write(path, nullptr); }
 
-Result<void> StoreBuilder::save_into(const fs::path& path) {
+Result<void> StoreBuilder::save_into(const fs::path& path, const NgramStore* start) {
   const WriterLock lock(path);
-  auto older = NgramStore::open(path);
-  if (!older && older.error().code != ErrorCode::NotFound) return older.error();
-  if (older) {
-    const NgramStore& store = **older;
-    if (store.trunk_sha256() != trunk_sha256_ || store.vocab_size() != vocab_size_) {
-      return Error{ErrorCode::BadFormat,
-                   fmt::format("{}: a store of another trunk, SHA-256 {}; this one has {}",
-                               path.string(), store.trunk_sha256(), trunk_sha256_)};
-    }
+  auto there = NgramStore::open(path);
+  if (!there && there.error().code != ErrorCode::NotFound) return there.error();
+  const NgramStore* const older = there ? there->get() : start;
+  if (older != nullptr &&
+      (older->trunk_sha256() != trunk_sha256_ || older->vocab_size() != vocab_size_)) {
+    return Error{ErrorCode::BadFormat,
+                 fmt::format("{}: a store of another trunk, SHA-256 {}; this one has {}",
+                             shown_path(path), older->trunk_sha256(), trunk_sha256_)};
   }
-  if (auto written = write(path, older ? older->get() : nullptr); !written) return written;
+  if (auto written = write(path, older); !written) return written;
   seen_.clear();
   n_merged_ = 0;
   n_tokens_ = 0;

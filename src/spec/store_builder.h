@@ -30,10 +30,11 @@ class StoreBuilder {
 
   // Writes what was added as a store of its own, in place of what stands there.
   Result<void> save(const std::filesystem::path& path);
-  // Adds it to the store that stands there, if one does. Writers of one file wait for each other,
-  // so that nothing is lost, and readers see one store or the other whole. BadFormat where what
-  // stands there is no store, or another trunk's; it is left as it is. Afterwards nothing is added.
-  Result<void> save_into(const std::filesystem::path& path);
+  // Adds it to the store that stands there, or where none does to `start`, if there is one. Writers
+  // of one file wait for each other, so that nothing is lost, and readers see one store or the
+  // other whole. BadFormat where what stands there is no store, or another trunk's; it is left as
+  // it is. Afterwards nothing is added.
+  Result<void> save_into(const std::filesystem::path& path, const NgramStore* start = nullptr);
 
  private:
   struct Seen {
