@@ -240,11 +240,11 @@ const StoreInUse* Engine::store() const {
 void Engine::use_store(std::shared_ptr<const NgramStore> store) {
   state_->store = {{}, std::move(store)};
 }
-void Engine::learn(std::span<const TokenId> answer) {
+void Engine::learn(std::span<const TokenId> answer) const {
   if (state_->learner) state_->learner->add(answer);
 }
 
-Result<Learnt> Engine::save_learnt() {
+Result<Learnt> Engine::save_learnt() const {
   State& state = *state_;
   Learnt learnt{.tokens = state.learner ? state.learner->n_tokens() : 0,
                 .file = state.learner_file};

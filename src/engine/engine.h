@@ -16,7 +16,7 @@
 #include "base/types.h"
 #include "engine/gate.h"
 #include "engine/probe.h"
-#include "engine/row_tap.h"
+#include "engine/row_sink.h"
 #include "models/draft_head.h"
 #include "models/model.h"
 #include "models/registry.h"
@@ -77,7 +77,7 @@ struct Request {
   bool allow_inexact = false;
   // Gets every committed row; not owned, and must outlive the generation. The whole prompt is read
   // for it, whatever earlier generations have read.
-  RowTap* tap = nullptr;
+  RowSink* row_sink = nullptr;
 };
 
 enum class FinishReason { None, Stop, Length, Interrupted };
@@ -209,10 +209,10 @@ class Engine {
   void use_store(std::shared_ptr<const NgramStore> store);
   // An answer of this model, without its prompt, for the store that EngineOptions::learn asked for;
   // without that nothing happens. What this engine drafts does not change.
-  void learn(std::span<const TokenId> answer);
+  void learn(std::span<const TokenId> answer) const;
   // Puts what was learnt since the last time into the file. Other processes may do so at the same
   // time; nothing is lost.
-  Result<Learnt> save_learnt();
+  Result<Learnt> save_learnt() const;
 
   // The rounds that a live run of this request would have run over a text that is already written,
   // its prompt among it: the same drafter, prompt read from the start. Of the request drafter,

@@ -30,8 +30,8 @@ struct MadeDrafter {
 };
 
 struct Engine::State {
-  // States for a sequence, with as much of the prompt in them as an earlier one has read, unless all
-  // of it is to be read.
+  // States for a sequence, with as much of the prompt in them as an earlier one has read, unless
+  // all of it is to be read.
   Result<Begun> begin_sequence(std::span<const TokenId> prompt, int budget, bool with_head,
                                bool from_start);
   // Whoever drafts has a permit: without one the drafter is silent and the run plain. begun: of the

@@ -48,13 +48,12 @@ std::unique_ptr<AcceptRule> make_rule(const SamplingOptions& sampling, int vocab
 Result<Begun> Engine::State::begin_sequence(std::span<const TokenId> prompt, int budget,
                                             bool with_head, bool from_start) {
   const int capacity = static_cast<int>(prompt.size()) + budget - 1;
-  const bool inexact = wide || (gate && gate->verdict == Verdict::Inexact);
+  const bool reads_anew = from_start || wide || (gate && gate->verdict == Verdict::Inexact);
   const auto match =
       prefixes.find(prompt.first(prompt.size() - 1), with_head ? head->info().config.modules : 0);
   Begun begun;
-  auto trunk = match.state != nullptr && !inexact && !from_start
-                   ? match.state->fork(capacity, match.length)
-                   : model->make_state(capacity, cache);
+  auto trunk = match.state != nullptr && !reads_anew ? match.state->fork(capacity, match.length)
+                                                     : model->make_state(capacity, cache);
   if (!trunk) return trunk.error();
   begun.trunk = std::move(*trunk);
   // The head goes on where the trunk does, or from the beginning.
@@ -139,7 +138,7 @@ Result<Generation> Engine::start(const Request& request) const {
     permit = request.allow_inexact ? Gate::overruled() : Gate::permit(gate());
   const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
   auto begun = state_->begin_sequence(request.prompt, budget, state_->has_head_in(kind),
-                                      request.tap != nullptr);
+                                      request.row_sink != nullptr);
   if (!begun) return begun.error();
   auto made =
       state_->make_drafter(kind, request, permit, std::move(begun->head), n_prompt + budget);
