@@ -160,10 +160,6 @@ class Replay(cli.CliTest):
                 self.assert_equal_counts(live, replayed)
                 self.assertEqual(sorted(replayed["arms"][0]["by_category"]), ["a", "b"])
                 self.assertEqual(len(replayed["joint_acceptance"]), depth)
-                other = cli.run_json("replay", self.model, "--dump", folder, "--cycles", "--drafter",
-                                     drafter, "--depth", str(depth + 1), *files, env=self.env)
-                self.assertNotEqual(other["drafted_by_depth"][:depth] + [other["rounds"]],
-                                    replayed["drafted_by_depth"] + [replayed["rounds"]])
             accepted += sum(replayed["accepted_by_depth"])
         self.assertGreater(accepted, 50)
 

@@ -227,7 +227,7 @@ TEST(RealModel, ReplayCountsWhatTheLiveRunCounted) {
   Engine engine = open({.threads = 2, .use_head = false, .use_store = false});
   const auto prompts = parity_prompts(engine);
   StoreBuilder builder(engine.model_sha256(), engine.model().info().vocab_size);
-  Request request{.max_tokens = 64, .ignore_eos = true, .depth = 0};
+  Request request{.prompt = prompts[0], .max_tokens = 64, .ignore_eos = true, .depth = 0};
   for (size_t i = 1; i < prompts.size(); i += 2) {
     request.prompt = prompts[i];
     builder.add(generate(engine, request));
