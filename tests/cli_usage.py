@@ -70,7 +70,7 @@ class BadFlags(cli.CliTest):
 
     def test_flags_that_do_not_fit(self):
         model = cli.model()
-        for args in (["--nonsense"], ["--learn"], ["-q"], ["surplus"],
+        for args in (["--nonsense"], ["-q"], ["surplus"],
                      ["--depth"], ["--depth", "1", "--depth", "2"],
                      ["--depth", "1", "--depths", "0,1"], ["--drafter", "scripted"],
                      ["--drafts", "nowhere"], ["--system", "s"],
