@@ -11,7 +11,6 @@
 #include "engine/engine.h"
 #include "kernels/argmax.h"
 #include "kernels/choose.h"
-#include "kernels/softmax.h"
 #include "measure/reading.h"
 #include "models/head_support.h"
 #include "spec/store_builder.h"
