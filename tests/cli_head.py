@@ -68,12 +68,12 @@ class Head(cli.CliTest):
 
     def test_a_named_head_drafts_and_changes_no_byte(self):
         head = self.head(metadata={"paceline.modules": "1"})
-        for drafter in ("auto", "mtp"):
+        for drafter, name in (("auto", "union"), ("mtp", "mtp")):
             report = run_arms(self.model, "--drafter", drafter, "--head", head, env=self.env)
             self.assertTrue(report["identical"])
             self.assertEqual(len(report["head_sha256"]), 64)
             arms = report["results"][0]["arms"]
-            self.assertEqual([arm["drafter"] for arm in arms], ["none", "mtp", "mtp", "mtp"])
+            self.assertEqual([arm["drafter"] for arm in arms], ["none", name, name, name])
             self.assertGreater(arms[2]["drafted_by_depth"][3], 5)
             self.assertIn("mtp", arms[2]["accepted_by_source"])
 
@@ -97,7 +97,7 @@ class Head(cli.CliTest):
         self.assertEqual(found["file"], os.path.join(self.heads, "head.safetensors"))
         self.assertEqual(found["trunk_sha256"], sha256)
         report = run_arms(self.model, env=self.env)
-        self.assertEqual(report["results"][0]["arms"][1]["drafter"], "mtp")
+        self.assertEqual(report["results"][0]["arms"][1]["drafter"], "union")
         self.assertEqual(report["head_sha256"], found["sha256"])
         self.assertTrue(report["identical"])
         report = run_arms(self.model, "--drafter", "lookup", env=self.env)

@@ -13,6 +13,7 @@
 #include "kernels/choose.h"
 #include "measure/reading.h"
 #include "models/head_support.h"
+#include "spec/store_builder.h"
 #include "tests/real_runs.h"
 
 namespace paceline {
@@ -196,6 +197,74 @@ TEST(RealModel, ADraftHeadChangesNoToken) {
         request.depth = depth;
         EXPECT_EQ(generate(engine, request), plain) << "prompt " << i << ", depth " << depth;
       }
+    }
+  }
+}
+
+// The trunk's hiddens of a run, in the order of positions.
+class KeptRows : public RowSink {
+ public:
+  Tap tap() const override { return Tap::After; }
+  void rows(std::span<const TokenId> next, Mat<const float> hidden) override {
+    (void)next;
+    const auto values = std::span(hidden.data, static_cast<size_t>(hidden.rows) * hidden.cols);
+    values_.insert(values_.end(), values.begin(), values.end());
+  }
+  void chosen(TokenId /*id*/, bool /*own_top1*/) override {}
+  void drafted(std::span<const Draft> /*drafts*/, int /*n_accepted*/) override {}
+  void read(int row, std::span<float> out) const {
+    std::copy_n(values_.begin() + static_cast<ptrdiff_t>(row) * std::ssize(out), out.size(),
+                out.begin());
+  }
+
+ private:
+  std::vector<float> values_;
+};
+
+// Lookup, a store of other answers, a head of random weights, and all of them together.
+TEST(RealModel, ReplayCountsWhatTheLiveRunCounted) {
+  Engine engine = open({.threads = 2, .use_head = false, .use_store = false});
+  const auto prompts = parity_prompts(engine);
+  StoreBuilder builder(engine.model_sha256(), engine.model().info().vocab_size);
+  Request request{.prompt = prompts[0], .max_tokens = 64, .ignore_eos = true, .depth = 0};
+  for (size_t i = 1; i < prompts.size(); i += 2) {
+    request.prompt = prompts[i];
+    builder.add(generate(engine, request));
+  }
+  const std::string file = testing::TempDir() + "real.plstore";
+  ASSERT_TRUE(builder.save(file));
+  engine.use_store(*NgramStore::open(file));
+  ASSERT_TRUE(engine.use_head(random_head(engine.model(), HeadConfig{}, 1, 0.05f)));
+
+  for (size_t i = 0; i < prompts.size(); i += 4) {
+    request.prompt = prompts[i];
+    request.sampling.temperature = i % 8 == 0 ? 0.0 : 0.7;
+    request.drafter = DrafterKind::None;
+    request.depth = 0;
+    const auto plain = generate(engine, request);
+    for (const auto kind : {DrafterKind::Lookup, DrafterKind::Mtp, DrafterKind::Union}) {
+      KeptRows rows;
+      request.drafter = kind;
+      request.depth = 4;
+      request.row_sink = &rows;
+      auto live = engine.start(request);
+      ASSERT_TRUE(live);
+      while (!live->done()) ASSERT_TRUE(live->step());
+      request.row_sink = nullptr;
+      std::vector<TokenId> text = request.prompt;
+      for (const EmittedToken& token : live->tokens()) text.push_back(token.id);
+      EXPECT_TRUE(std::equal(plain.begin(), plain.end(), text.begin() + std::ssize(prompts[i])));
+      const auto counts =
+          engine.replay({.tokens = text,
+                         .n_prompt = static_cast<int>(prompts[i].size()),
+                         .budget = request.max_tokens,
+                         .hidden = [&](int row, std::span<float> out) { rows.read(row, out); },
+                         .dim = engine.model().info().dim},
+                        request);
+      ASSERT_TRUE(counts);
+      const RoundCounts want = live->stats();
+      EXPECT_EQ(*counts, want) << "prompt " << i << ", " << live->drafter();
+      EXPECT_GT(want.drafted_by_depth[0], 0);
     }
   }
 }

@@ -18,6 +18,8 @@ int trace(Args args);
 int trace_compare(Args args);
 int inspect(Args args);
 int probe(Args args);
+int replay(Args args);
+int store(Args args);
 int tokenize(Args args);
 int parity(Args args);
 int synth(Args args);

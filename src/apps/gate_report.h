@@ -12,4 +12,7 @@ namespace paceline::apps {
 // where nothing drafts).
 void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report);
 
+// Puts away what --learn learnt, and says where.
+Result<void> keep_learnt(const Engine& engine);
+
 }  // namespace paceline::apps

@@ -29,6 +29,8 @@ constexpr std::array kCommands = {
     Command{"bench", bench, "time plain and speculative decoding side by side"},
     Command{"collect", collect, "record a model's answers with its hiddens, for a draft head"},
     Command{"drift", drift, "say whether two runs wrote the same, by token ids"},
+    Command{"replay", replay, "count over a dump what drafts would have stood, without the trunk"},
+    Command{"store", store, "make a store of n-grams of a dump's answers"},
     Command{"trace", trace, "write the logits of a given text, bit for bit"},
     Command{"trace-compare", trace_compare, "say where two traces choose differently"},
     Command{"guard", guard, "weigh what a margin guard would cost kernels that are not exact"},

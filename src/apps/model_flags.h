@@ -17,6 +17,13 @@ struct HeadChoice {
   std::string file = {};  // empty: the one that is found
 };
 
+// Which store of n-grams.
+struct StoreChoice {
+  bool load = false;
+  std::string file = {};  // empty: the one that is found
+  bool learn = false;
+};
+
 struct ModelFlags {
   std::string model;
   int threads = 0;    // 0: the CPUs that this process may use
@@ -29,7 +36,7 @@ struct ModelFlags {
 
   void add(Flags& flags);
   // Loads the model, with a line of progress on a terminal.
-  Result<Engine> open(const HeadChoice& head = {}) const;
+  Result<Engine> open(const HeadChoice& head = {}, const StoreChoice& store = {}) const;
 };
 
 // What is worth a warning about the checkpoint, a line each on standard error. Called when all

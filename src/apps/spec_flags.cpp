@@ -18,9 +18,9 @@ struct NamedDrafter {
   DrafterKind kind;
 };
 constexpr std::array kDrafters = {
-    NamedDrafter{"auto", DrafterKind::Auto}, NamedDrafter{"none", DrafterKind::None},
+    NamedDrafter{"auto", DrafterKind::Auto},     NamedDrafter{"none", DrafterKind::None},
     NamedDrafter{"lookup", DrafterKind::Lookup}, NamedDrafter{"mtp", DrafterKind::Mtp},
-    NamedDrafter{"scripted", DrafterKind::Scripted}};
+    NamedDrafter{"union", DrafterKind::Union},   NamedDrafter{"scripted", DrafterKind::Scripted}};
 
 std::string drafter_names(const char* between) {
   std::string names;
@@ -76,13 +76,10 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
           drafter = static_cast<int>(i);
           return {};
         }
-        if (given == "union") {
-          return Error{ErrorCode::Unsupported,
-                       "union: this version has no union of drafters; use auto"};
-        }
         return wants("one of " + drafter_names(", "), given);
       },
-      "who drafts (default: auto, which is the draft head where there is one, else lookup)");
+      "who drafts (default: auto, which is union where the model has a head or a store, else "
+      "lookup)");
   flags.value(
       "--depth", "K|auto",
       [this](std::string_view given) -> Result<void> {
@@ -115,14 +112,16 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
                  "0: drafts form a chain");
   flags.text("--head", "FILE", head,
              "draft head (default: the one found for the model: in it, beside it, in heads/)");
-  flags.off_only("--store", "FILE", {""}, "this version has no n-gram store; leave it out",
-                 "not in this version");
-  flags.absent("--learn", "this version has no n-gram store; leave it out", "not in this version");
+  flags.text("--store", "FILE", store,
+             "n-grams of the model's own answers (default: those found for the model: learnt here, "
+             "or in heads/)");
+  flags.flag("--learn", learn,
+             "answers make the store grow: FILE, or one in your data folder; prompts do not");
   flags.flag("--allow-inexact", allow_inexact,
              "draft even where the gate has not found this model exact on this machine");
 }
 
-Result<void> SpecFlags::check() {
+Result<void> SpecFlags::check(bool learns) {
   if (depth_ && !depths.empty()) {
     return Error{ErrorCode::BadUsage, "--depth and --depths are given both; use one"};
   }
@@ -135,6 +134,10 @@ Result<void> SpecFlags::check() {
     return Error{ErrorCode::BadUsage, "--drafts goes with --drafter scripted only"};
   }
   if (head && head->empty()) return Error{ErrorCode::BadUsage, "--head wants the name of a file"};
+  if (store && store->empty())
+    return Error{ErrorCode::BadUsage, "--store wants the name of a file"};
+  if (learn && !learns)
+    return Error{ErrorCode::BadUsage, "--learn is for generate and chat; leave it out"};
   return {};
 }
 
@@ -146,8 +149,16 @@ bool SpecFlags::drafts_at_all() const {
 }
 
 HeadChoice SpecFlags::head_choice() const {
-  const bool may_use = kind() == DrafterKind::Auto || kind() == DrafterKind::Mtp;
+  const bool may_use =
+      kind() == DrafterKind::Auto || kind() == DrafterKind::Mtp || kind() == DrafterKind::Union;
   return {.load = head.has_value() || (may_use && drafts_at_all()), .file = head.value_or("")};
+}
+
+StoreChoice SpecFlags::store_choice() const {
+  const bool may_use = kind() == DrafterKind::Auto || kind() == DrafterKind::Union;
+  return {.load = store.has_value() || learn || (may_use && drafts_at_all()),
+          .file = store.value_or(""),
+          .learn = learn};
 }
 
 const char* SpecFlags::drafter_name() const { return kDrafters[static_cast<size_t>(drafter)].name; }

@@ -13,6 +13,7 @@
 #include "engine/engine_state.h"
 #include "engine/head_search.h"
 #include "engine/open_text.h"
+#include "engine/trunk_store.h"
 #include "io/checkpoint.h"
 #include "io/shown.h"
 #include "io/weight_file.h"
@@ -127,6 +128,14 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
   if (options.use_head) {
     if (auto taken = state->open_head(*checkpoint, options.head); !taken) return taken.error();
   }
+  if (options.use_store || options.learn) {
+    auto found = open_trunk_store(*checkpoint, info.vocab_size, options.store, options.learn,
+                                  state->warnings);
+    if (!found) return found.error();
+    state->store = {std::move(found->file), std::move(found->store)};
+    state->learner = std::move(found->learner);
+    state->learner_file = std::move(found->learner_file);
+  }
   return Engine(std::move(state));
 }
 
@@ -231,6 +240,29 @@ const HeadInUse* Engine::head() const {
 }
 const std::string& Engine::no_head() const { return state_->no_head; }
 Result<void> Engine::use_head(const HeadTensors& head) { return state_->take_head(head, {}); }
+
+const StoreInUse* Engine::store() const {
+  return state_->store.store == nullptr ? nullptr : &state_->store;
+}
+void Engine::use_store(std::shared_ptr<const NgramStore> store) {
+  state_->store = {{}, std::move(store)};
+}
+void Engine::learn(std::span<const TokenId> answer) const {
+  if (state_->learner) state_->learner->add(answer);
+}
+
+Result<Learnt> Engine::save_learnt() const {
+  State& state = *state_;
+  Learnt learnt{.tokens = state.learner ? state.learner->n_tokens() : 0,
+                .file = state.learner_file};
+  if (learnt.tokens == 0) return learnt;
+  std::error_code failure;  // where the folder cannot be made, the file says why
+  if (learnt.file.has_parent_path())
+    std::filesystem::create_directories(learnt.file.parent_path(), failure);
+  if (auto saved = state.learner->save_into(learnt.file, state.store.store.get()); !saved)
+    return saved.error();
+  return learnt;
+}
 
 std::string Engine::gate_key() const {
   if (state_->path.empty()) return "";

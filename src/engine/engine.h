@@ -20,10 +20,13 @@
 #include "models/draft_head.h"
 #include "models/model.h"
 #include "models/registry.h"
+#include "spec/counts.h"
 #include "spec/drafter.h"
 #include "spec/policy.h"
+#include "spec/replay.h"
 #include "spec/sampling_options.h"
 #include "spec/sequence.h"
+#include "spec/store.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -46,11 +49,17 @@ struct EngineOptions {
   // is found for the model (engine/head_search.h tells where).
   bool use_head = true;
   std::filesystem::path head = {};
+  // The same for a store of n-grams (engine/trunk_store.h). learn: answers handed to learn() are to
+  // make the file that is named grow, or one of this machine's.
+  bool use_store = true;
+  std::filesystem::path store = {};
+  bool learn = false;
   // Called while loading with what is being done and the share done so far, 0 to 1.
   std::function<void(std::string_view what, double share)> progress = {};
 };
 
-enum class DrafterKind { Auto, None, Lookup, Scripted, Mtp };
+// Auto: the union where there is a head or a store, else lookup.
+enum class DrafterKind { Auto, None, Lookup, Scripted, Mtp, Union };
 
 struct Request {
   std::vector<TokenId> prompt;  // at least one token
@@ -98,16 +107,9 @@ struct TextPiece {
   EmittedToken token;     // the token that the piece came with, for colouring
 };
 
-struct GenerationStats {
+struct GenerationStats : RoundCounts {
   int prompt_tokens = 0;
   int reused_tokens = 0;  // of the prompt, taken over from an earlier generation
-  int64_t rounds = 0;
-  int64_t round_tokens = 0;  // tokens emitted by rounds; the prefill's token is not among them
-  int depth_limit = 0;       // K: entries of the lists below
-  int64_t proposed = 0;      // guesses of the drafter, those included that the policy held back
-  std::vector<int64_t> drafted_by_depth;  // verified by the trunk
-  std::vector<int64_t> accepted_by_depth;
-  std::vector<int64_t> accepted_by_source;  // index: DraftSource
   double prefill_seconds = 0;
   double draft_seconds = 0;   // rounds: drafting,
   double verify_seconds = 0;  // the trunk's passes, whole ones also where they are shared,
@@ -115,9 +117,6 @@ struct GenerationStats {
   double decode_seconds() const { return draft_seconds + verify_seconds + other_seconds; }
   double tokens_per_second() const {
     return decode_seconds() > 0 ? static_cast<double>(round_tokens) / decode_seconds() : 0;
-  }
-  double tokens_per_round() const {
-    return rounds > 0 ? static_cast<double>(round_tokens) / static_cast<double>(rounds) : 0;
   }
 };
 
@@ -127,6 +126,18 @@ struct HeadInUse {
   bool in_checkpoint = false;
   std::string sha256;  // of the file; in a checkpoint of the names and bytes of its tensors
   HeadInfo info;
+};
+
+// The store of n-grams of an engine.
+struct StoreInUse {
+  std::filesystem::path file;  // empty: not from one
+  std::shared_ptr<const NgramStore> store;
+};
+
+// What save_learnt() did.
+struct Learnt {
+  int64_t tokens = 0;  // that were new
+  std::filesystem::path file;
 };
 
 class Engine;
@@ -164,7 +175,7 @@ class Generation {
   const std::vector<TokenLogprob>& logprobs() const;
   const std::vector<TokenGap>& gaps() const;
   const GenerationStats& stats() const;
-  const char* drafter() const;  // "none", "lookup", "scripted", "mtp"
+  const char* drafter() const;  // "none", "lookup", "scripted", "mtp", "union"
   // Whether the request asked for drafts and the gate declined: the run is plain.
   bool declined() const;
 
@@ -204,6 +215,22 @@ class Engine {
   // For tests, studies and training: drafts come from this head from now on, which is packed as
   // one from a file is. Before the first start().
   Result<void> use_head(const HeadTensors& head);
+
+  const StoreInUse* store() const;  // null: there is none
+  // For tests and studies: drafts come from this store too. Before the first start().
+  void use_store(std::shared_ptr<const NgramStore> store);
+  // An answer of this model, without its prompt, for the store that EngineOptions::learn asked for;
+  // without that nothing happens. What this engine drafts does not change.
+  void learn(std::span<const TokenId> answer) const;
+  // Puts what was learnt since the last time into the file. Other processes may do so at the same
+  // time; nothing is lost.
+  Result<Learnt> save_learnt() const;
+
+  // The rounds that a live run of this request would have run over a text that is already written,
+  // its prompt among it: the same drafter, prompt read from the start. Of the request drafter,
+  // depth and script count. Nothing is written here, so no gate is asked. At depth auto by the
+  // costs of this machine.
+  Result<RoundCounts> replay(const RecordedText& text, const Request& request) const;
 
   // Prompt ids: the chat template where the model has one and raw is false, else the text with the
   // tokenizer's own BOS rule.

@@ -10,6 +10,7 @@
 #include "engine/prefix_cache.h"
 #include "kernels/choose.h"
 #include "spec/head_drafter.h"
+#include "spec/store_builder.h"
 
 namespace paceline {
 
@@ -37,7 +38,12 @@ struct Engine::State {
   // head, where one drafts. capacity: tokens of prompt and output.
   Result<MadeDrafter> make_drafter(DrafterKind kind, const Request& request,
                                    const DraftPermit* permit, std::unique_ptr<HeadState> begun,
-                                   int capacity);
+                                   int capacity) const;
+  Result<std::unique_ptr<HeadDrafter>> make_head_drafter(std::unique_ptr<HeadState> begun,
+                                                         int capacity) const;
+  // What drafts for a request when the gate lets it.
+  DrafterKind drafter_for(const Request& request) const;
+  bool has_head_in(DrafterKind kind) const;
   // asked: the file, or none named.
   Result<void> open_head(const Checkpoint& checkpoint, const std::filesystem::path& asked);
   void warn_of_another_trunk(const Checkpoint& checkpoint, const std::string& name);
@@ -52,6 +58,9 @@ struct Engine::State {
   std::unique_ptr<HeadWorkspace> head_workspace;  // of every drafter
   HeadInUse head_in_use;                          // where there is one
   std::string no_head = "no draft head was looked for";
+  StoreInUse store;
+  std::optional<StoreBuilder> learner;
+  std::filesystem::path learner_file;
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
   std::vector<TokenId> end_ids;  // ascending

@@ -26,18 +26,6 @@ std::string digest_of(const Checkpoint& checkpoint) {
   return digest.finish();
 }
 
-// Files of a folder that may be heads, sorted by name.
-std::vector<fs::path> files_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code failure;
-  for (auto entry = fs::directory_iterator(folder, failure);
-       !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-    if (entry->path().extension() == ".safetensors") files.push_back(entry->path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
 fs::path program_heads_folder() {
   std::error_code failure;
   const fs::path program = fs::read_symlink("/proc/self/exe", failure);
@@ -61,8 +49,8 @@ class Search {
       std::error_code failure;
       if (fs::exists(side, failure)) take_file(side);
     }
-    for (const fs::path& folder : {fs::path("heads"), program_heads_folder(), user_heads_folder()})
-      if (!done() && !folder.empty()) look_in_folder(folder);
+    for (const fs::path& folder : heads_folders())
+      if (!done()) look_in_folder(folder);
     return std::move(result_);
   }
 
@@ -94,7 +82,7 @@ class Search {
 
   void look_in_folder(const fs::path& folder) {
     result_.places.push_back(shown_path(folder));
-    for (const fs::path& path : files_in(folder)) {
+    for (const fs::path& path : files_in(folder, ".safetensors")) {
       const auto config = read_head_config(path);
       if (!config || config->trunk_sha256.empty()) continue;
       if (config->trunk_sha256 != checkpoint_.sha256().value_or("")) continue;
@@ -120,6 +108,24 @@ fs::path user_heads_folder() {
   const char* const home = std::getenv("HOME");
   if (home == nullptr || home[0] != '/') return {};
   return fs::path(home) / ".local/share/paceline/heads";
+}
+
+std::vector<fs::path> heads_folders() {
+  std::vector<fs::path> folders = {"heads"};
+  for (const fs::path& folder : {program_heads_folder(), user_heads_folder()})
+    if (!folder.empty()) folders.push_back(folder);
+  return folders;
+}
+
+std::vector<fs::path> files_in(const fs::path& folder, std::string_view extension) {
+  std::vector<fs::path> files;
+  std::error_code failure;
+  for (auto entry = fs::directory_iterator(folder, failure);
+       !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+    if (entry->path().extension() == extension) files.push_back(entry->path());
+  }
+  std::ranges::sort(files);
+  return files;
 }
 
 HeadSearch find_head(const Checkpoint& checkpoint, const fs::path& asked) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +31,12 @@ std::filesystem::path head_side_file(const std::filesystem::path& model);
 
 // $XDG_DATA_HOME/paceline/heads, else ~/.local/share/paceline/heads; empty where there is no home.
 std::filesystem::path user_heads_folder();
+
+// ./heads, share/paceline/heads beside the program's folder, and the user's.
+std::vector<std::filesystem::path> heads_folders();
+// The files of a folder with this extension, sorted by name; none where there is no folder.
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,
+                                            std::string_view extension);
 
 // The file that was asked for, if any. Else the first of: mtp.* tensors in the checkpoint; the side
 // file of a GGUF model; in ./heads, in ../share/paceline/heads beside the program and in the user's

@@ -67,7 +67,7 @@ TEST(EngineHead, TextIsThePlainOneAndDraftsStand) {
 TEST(EngineHead, DraftsUnlessAnotherIsAskedFor) {
   const Engine engine = headed_engine(1);
   Request request{.prompt = some_prompt(9), .max_tokens = 20, .depth = 2};
-  EXPECT_EQ(answer(engine, request).drafter, "mtp");
+  EXPECT_EQ(answer(engine, request).drafter, "union");
   request.drafter = DrafterKind::Lookup;
   EXPECT_EQ(answer(engine, request).drafter, "lookup");
   request.drafter = DrafterKind::None;

@@ -9,6 +9,7 @@
 #include "spec/lookup.h"
 #include "spec/sampling.h"
 #include "spec/scripted.h"
+#include "spec/union.h"
 
 namespace paceline {
 namespace {
@@ -19,12 +20,6 @@ constexpr size_t kMostReservedText = size_t{16} << 20;  // bytes; text beyond it
 // seen before says too little (on prose it cost a quarter of the speed), so lookup stays silent.
 constexpr int kLeastMatchWithoutPolicy = 2;
 
-DrafterKind choose_drafter(const Request& request, bool has_head) {
-  if (request.depth == 0) return DrafterKind::None;
-  if (request.drafter != DrafterKind::Auto) return request.drafter;
-  return has_head ? DrafterKind::Mtp : DrafterKind::Lookup;
-}
-
 const char* name_of(DrafterKind kind) {
   switch (kind) {
     case DrafterKind::Lookup:
@@ -33,6 +28,8 @@ const char* name_of(DrafterKind kind) {
       return to_string(DraftSource::Scripted);
     case DrafterKind::Mtp:
       return to_string(DraftSource::Mtp);
+    case DrafterKind::Union:
+      return "union";
     default:
       return "none";
   }
@@ -73,23 +70,47 @@ Result<Begun> Engine::State::begin_sequence(std::span<const TokenId> prompt, int
   return Begun{std::move(*made), nullptr};
 }
 
+DrafterKind Engine::State::drafter_for(const Request& request) const {
+  if (request.depth == 0) return DrafterKind::None;
+  if (request.drafter != DrafterKind::Auto) return request.drafter;
+  return head != nullptr || store.store != nullptr ? DrafterKind::Union : DrafterKind::Lookup;
+}
+
+bool Engine::State::has_head_in(DrafterKind kind) const {
+  return head != nullptr && (kind == DrafterKind::Mtp || kind == DrafterKind::Union);
+}
+
+Result<std::unique_ptr<HeadDrafter>> Engine::State::make_head_drafter(
+    std::unique_ptr<HeadState> begun, int capacity) const {
+  auto drafter = std::make_unique<HeadDrafter>(*head, *head_workspace, cache);
+  if (auto reserved = drafter->reserve(capacity, std::move(begun)); !reserved)
+    return reserved.error();
+  return drafter;
+}
+
 Result<MadeDrafter> Engine::State::make_drafter(DrafterKind kind, const Request& request,
                                                 const DraftPermit* permit,
-                                                std::unique_ptr<HeadState> begun, int capacity) {
+                                                std::unique_ptr<HeadState> begun,
+                                                int capacity) const {
   if (permit == nullptr) return MadeDrafter{std::make_unique<SilentDrafter>()};
+  std::unique_ptr<HeadDrafter> head_drafter;
+  if (has_head_in(kind)) {
+    auto made = make_head_drafter(std::move(begun), capacity);
+    if (!made) return made.error();
+    head_drafter = std::move(*made);
+  }
+  HeadDrafter* const with_head = head_drafter.get();
   switch (kind) {
     case DrafterKind::Lookup:
       return MadeDrafter{std::make_unique<LookupDrafter>(
           LookupOptions{.min_match = request.depth == kAutoDepth ? 1 : kLeastMatchWithoutPolicy})};
     case DrafterKind::Scripted:
       return MadeDrafter{std::make_unique<ScriptedDrafter>(request.script)};
-    case DrafterKind::Mtp: {
-      auto drafter = std::make_unique<HeadDrafter>(*head, *head_workspace, cache);
-      if (auto reserved = drafter->reserve(capacity, std::move(begun)); !reserved)
-        return reserved.error();
-      HeadDrafter* const itself = drafter.get();
-      return MadeDrafter{std::move(drafter), itself};
-    }
+    case DrafterKind::Mtp:
+      return MadeDrafter{std::move(head_drafter), with_head};
+    case DrafterKind::Union:
+      return MadeDrafter{std::make_unique<UnionDrafter>(store.store, std::move(head_drafter)),
+                         with_head};
     default:
       return MadeDrafter{std::make_unique<SilentDrafter>()};
   }
@@ -116,12 +137,12 @@ Result<Generation> Engine::start(const Request& request) const {
   const int budget = std::min(request.max_tokens, state_->context - n_prompt);
   const int depth = request.depth == kAutoDepth ? kMaxDepth : request.depth;
   if (auto taken = state_->take_pass_memory(); !taken) return taken.error();
-  const DrafterKind asked = choose_drafter(request, state_->head != nullptr);
+  const DrafterKind asked = state_->drafter_for(request);
   const DraftPermit* permit = nullptr;
   if (asked != DrafterKind::None)
     permit = request.allow_inexact ? Gate::overruled() : Gate::permit(gate());
   const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
-  auto begun = state_->begin_sequence(request.prompt, budget, kind == DrafterKind::Mtp,
+  auto begun = state_->begin_sequence(request.prompt, budget, state_->has_head_in(kind),
                                       request.row_sink != nullptr);
   if (!begun) return begun.error();
   auto made =

@@ -83,6 +83,8 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
     arm.rounds += stats.rounds;
     add_counts(arm.drafted_by_depth, stats.drafted_by_depth);
     add_counts(arm.accepted_by_depth, stats.accepted_by_depth);
+    add_counts(arm.drafted_by_source, stats.drafted_by_source);
+    add_counts(arm.accepted_by_source, stats.accepted_by_source);
     arm.draft_seconds += stats.draft_seconds;
     arm.verify_seconds += stats.verify_seconds;
     arm.other_seconds += stats.other_seconds;
