@@ -40,7 +40,6 @@ struct LossRowArgs {
   float scale;  // of the gradient
   int n;
   uint32_t* d_units;  // gradient of the logits times scale, as a row of the left operand
-  float* d_row;       // the same in float32, or null
 };
 struct LossRow {
   float loss;   // unscaled

@@ -264,8 +264,6 @@ LossRow loss_row(const LossRowArgs& args) {
     if (hard_weight > 0 && args.hard >= begin && args.hard < begin + count)
       block[args.hard - begin] -= hard_weight * args.scale;
     left_rows(block, 0, 1, count, 1.0f, args.d_units + begin / kPerUnit, 0);
-    if (args.d_row != nullptr)
-      for (int i = 0; i < count; ++i) args.d_row[begin + i] = block[i];
   }
   // Logits that are no numbers must not look like a loss.
   if (!(total >= 1.0f && total < __builtin_inff())) loss = __builtin_nan("");
