@@ -10,6 +10,7 @@ using Args = std::span<const char* const>;
 
 int generate(Args args);
 int chat(Args args);
+int collect(Args args);
 int bench(Args args);
 int drift(Args args);
 int inspect(Args args);

@@ -27,6 +27,7 @@ constexpr std::array kCommands = {
     Command{"generate", generate, "continue prompts, plain or speculative, and compare"},
     Command{"chat", chat, "talk to the model in the terminal"},
     Command{"bench", bench, "time plain and speculative decoding side by side"},
+    Command{"collect", collect, "record a model's answers with its hiddens, for a draft head"},
     Command{"drift", drift, "say whether two runs wrote the same, by token ids"},
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},

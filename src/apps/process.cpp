@@ -33,6 +33,9 @@ void prepare_process() {
   action.sa_handler = on_bus_error;
   sigemptyset(&action.sa_mask);
   sigaction(SIGBUS, &action, nullptr);
+  // A write beyond the limit of a file's size fails like one to a full disk, with a sentence.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 int finish_output(int status) {

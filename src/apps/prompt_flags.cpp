@@ -6,6 +6,7 @@
 
 #include "apps/text_file.h"
 #include "apps/values.h"
+#include "base/sha256.h"
 #include "io/shown.h"
 
 namespace paceline::apps {
@@ -143,7 +144,7 @@ void PromptFlags::add(Flags& flags) {
   flags.text("--system", "TEXT", system, "system message of prompts that bring none");
 }
 
-Result<std::vector<PromptSource>> PromptFlags::read() const {
+Result<std::vector<PromptSource>> PromptFlags::read(std::string* sha256) const {
   const int given = (prompt ? 1 : 0) + (file ? 1 : 0) + (ids ? 1 : 0);
   if (given != 1) {
     return Error{ErrorCode::BadUsage,
@@ -156,7 +157,11 @@ Result<std::vector<PromptSource>> PromptFlags::read() const {
                                                   raw ? "--raw" : "--prompt-ids")};
   }
   if (prompt && prompt->empty()) return Error{ErrorCode::BadUsage, "--prompt is empty"};
+  const auto hash = [sha256](std::string_view text) {
+    if (sha256 != nullptr) *sha256 = paceline::sha256(std::as_bytes(std::span(text)));
+  };
   if (!file) {
+    hash(prompt.value_or(""));
     PromptSource source;
     source.id = "1";
     source.where = ids ? "--prompt-ids" : "--prompt";
@@ -166,6 +171,7 @@ Result<std::vector<PromptSource>> PromptFlags::read() const {
   }
   const auto text = read_text("--prompts", *file);
   if (!text) return text.error();
+  hash(*text);
   const bool json_lines =
       *file == "-" ? looks_like_json_lines(*text) : std::string_view(*file).ends_with(".jsonl");
   return parse_prompts(*text, *file == "-" ? "standard input" : *file, json_lines);

@@ -43,7 +43,8 @@ struct PromptFlags {
   void add(Flags& flags);
   bool any() const { return prompt || file || ids; }
   // What was asked for, read and checked, before a model is loaded.
-  Result<std::vector<PromptSource>> read() const;
+  // sha256: gets the hash of the file's bytes, or of --prompt's text.
+  Result<std::vector<PromptSource>> read(std::string* sha256 = nullptr) const;
   // The ids of each; every one fits into the context.
   Result<std::vector<Prompt>> encode(const std::vector<PromptSource>& sources,
                                      const Engine& engine) const;

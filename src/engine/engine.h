@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "engine/gate.h"
 #include "engine/probe.h"
+#include "engine/row_tap.h"
 #include "models/model.h"
 #include "models/registry.h"
 #include "spec/drafter.h"
@@ -60,6 +61,9 @@ struct Request {
   int logprobs = -1;  // -1: none; n >= 0: each token's own and those of the n most likely
   // Draft although the gate has not found the trunk exact: the text may differ from plain text.
   bool allow_inexact = false;
+  // Gets every committed row; not owned, and must outlive the generation. The whole prompt is read
+  // for it, whatever earlier generations have read.
+  RowTap* tap = nullptr;
 };
 
 enum class FinishReason { None, Stop, Length, Interrupted };

@@ -17,9 +17,10 @@ inline constexpr int kPassRows = 128;
 inline constexpr int64_t kPrefixCacheBytes = int64_t{256} << 20;
 
 struct Engine::State {
-  // A state for a sequence, with as much of the prompt in it as an earlier one has read.
+  // A state for a sequence, with as much of the prompt in it as an earlier one has read, unless all
+  // of it is to be read.
   Result<std::unique_ptr<SequenceState>> make_sequence_state(std::span<const TokenId> prompt,
-                                                             int budget);
+                                                             int budget, bool from_start);
   Result<void> take_pass_memory();
   std::vector<TokenId> probe_ids() const;  // the text that probes walk over
 

@@ -3,6 +3,7 @@
 
 #include "engine/generation_state.h"
 #include "engine/logprobs.h"
+#include "kernels/argmax.h"
 
 namespace paceline {
 namespace {
@@ -75,10 +76,12 @@ void Generation::State::close(const TrunkOut& out, double pass_seconds) {
 
 Result<void> Generation::State::close_prompt(const TrunkOut& out, double pass_seconds) {
   const auto start = Clock::now();
+  const int first = seq.block.first_pos();
   const auto progress = close_chunk(seq, request.prompt, out, *drafter, *rule, *this);
   stats.prefill_seconds += open_seconds_ + pass_seconds + seconds_since(start);
   if (!progress) return progress.error();
   prefilled = *progress != Progress::Prompt;
+  if (request.tap != nullptr) tap_chunk(first, out);
   if (prefilled) keep_prefix();
   return {};
 }
@@ -92,10 +95,23 @@ Result<void> Generation::State::close_round(const TrunkOut& out, double pass_sec
   stats.proposed += round->n_proposed;
   for (int d = 0; d < round->n_drafted; ++d) ++stats.drafted_by_depth[d];
   for (int d = 0; d < round->n_accepted; ++d) ++stats.accepted_by_depth[d];
+  if (request.tap != nullptr) {
+    if (round->n_drafted > 0)
+      request.tap->drafted(round_.drafts.first(round->n_drafted), round->n_accepted);
+    request.tap->rows(seq.emitted, out.hidden.top(round->n_emitted));
+  }
   stats.draft_seconds += round->draft_seconds;
   stats.verify_seconds += pass_seconds;
   stats.other_seconds += open_seconds_ - round->draft_seconds + seconds_since(start);
   return {};
+}
+
+// The prompt's rows are followed by the prompt, the last one by the first token of the output.
+void Generation::State::tap_chunk(int first, const TrunkOut& out) {
+  const int with_next = prefilled ? seq.block.rows() - 1 : seq.block.rows();
+  const auto next = std::span(request.prompt).subspan(first + 1, with_next);
+  request.tap->rows(next, out.hidden.top(with_next));
+  if (prefilled) request.tap->rows({&seq.pending, 1}, out.hidden.middle(with_next, 1));
 }
 
 Generation::State::~State() {
@@ -104,6 +120,7 @@ Generation::State::~State() {
 
 // For later requests that begin with this text.
 void Generation::State::keep_prefix() {
+  if (request.tap != nullptr) return;  // whoever records goes from text to text and takes none over
   std::vector<TokenId> whole = request.prompt;
   whole.reserve(whole.size() + tokens.size());
   for (const EmittedToken& token : tokens) whole.push_back(token.id);
@@ -115,6 +132,10 @@ bool Generation::State::emit(const EmittedToken& token, std::span<const float> l
   if (token.depth > 0) ++stats.accepted_by_source[static_cast<int>(token.source)];
   if (request.logprobs >= 0) {
     logprobs.push_back(log_probabilities(logits, token.id, request.logprobs));
+  }
+  if (request.tap != nullptr) {
+    const bool greedy = request.sampling.is_greedy();  // then it is, without looking
+    request.tap->chosen(token.id, greedy || argmax(logits) == token.id);
   }
   const bool is_end = std::binary_search(engine.end_ids.begin(), engine.end_ids.end(), token.id);
   if (decoder && !is_end) {  // an end token is no text, whether it ends or not

@@ -60,8 +60,9 @@ std::unique_ptr<AcceptRule> make_rule(const SamplingOptions& sampling, int vocab
 // The last token of the prompt is always read: the text goes on from its logits. What was read in
 // other blocks serves where blocks are known not to matter.
 Result<std::unique_ptr<SequenceState>> Engine::State::make_sequence_state(
-    std::span<const TokenId> prompt, int budget) {
+    std::span<const TokenId> prompt, int budget, bool from_start) {
   const int capacity = static_cast<int>(prompt.size()) + budget - 1;
+  if (from_start) return model->make_state(capacity, cache);
   const bool inexact = wide || (gate && gate->verdict == Verdict::Inexact);
   const auto match = prefixes.find(prompt.first(prompt.size() - 1));
   if (match.state != nullptr && !inexact) return match.state->fork(capacity, match.length);
@@ -88,7 +89,7 @@ Result<Generation> Engine::start(const Request& request) const {
   const int budget = std::min(request.max_tokens, state_->context - n_prompt);
   const int depth = request.depth == kAutoDepth ? kMaxDepth : request.depth;
   if (auto taken = state_->take_pass_memory(); !taken) return taken.error();
-  auto sequence_state = state_->make_sequence_state(request.prompt, budget);
+  auto sequence_state = state_->make_sequence_state(request.prompt, budget, request.tap != nullptr);
   if (!sequence_state) return sequence_state.error();
 
   const DrafterKind asked = choose_drafter(request);

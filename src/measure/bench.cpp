@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "measure/bandwidth.h"
+#include "measure/cycle.h"
 #include "measure/prediction.h"
 
 namespace paceline::measure {
@@ -199,21 +200,6 @@ std::optional<double> break_even_acceptance(double tokens_per_round, int depth) 
     (tokens(middle) < tokens_per_round ? low : high) = middle;
   }
   return high;
-}
-
-bool ends_in_cycle(const std::vector<TokenId>& ids) {
-  constexpr size_t kLongestCycle = 16;
-  constexpr size_t kShortestAnswer = 16;
-  if (ids.size() < kShortestAnswer) return false;
-  for (size_t period = 1; period <= kLongestCycle; ++period) {
-    size_t matched = 0;
-    while (matched + period < ids.size() &&
-           ids[ids.size() - 1 - matched] == ids[ids.size() - 1 - matched - period]) {
-      ++matched;
-    }
-    if (matched >= 2 * period && 2 * (matched + period) >= ids.size()) return true;
-  }
-  return false;
 }
 
 Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPrompt>& prompts,

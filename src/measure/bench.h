@@ -84,7 +84,4 @@ double break_even_tokens(const PassCosts& passes, double draft_cost, int depth);
 // none where no acceptance does.
 std::optional<double> break_even_acceptance(double tokens_per_round, int depth);
 
-// Whether the tail of an answer, half of it or more, repeats a cycle of at most 16 tokens.
-bool ends_in_cycle(const std::vector<TokenId>& ids);
-
 }  // namespace paceline::measure

@@ -1,4 +1,5 @@
 #include "measure/bench.h"
+#include "measure/cycle.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "measure/bench.h"
+#include "measure/cycle.h"
 
 namespace paceline::measure {
 namespace {

@@ -1,0 +1,167 @@
+#include "apps/collect_answers.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <unordered_set>
+#include <utility>
+
+#include "apps/stream_recorder.h"
+#include "base/sha256.h"
+#include "io/shown.h"
+
+namespace paceline::apps {
+namespace {
+
+// A long answer must not hold back all others that are written behind it, nor the memory that these
+// take grow without end: at most so many times the batch are begun ahead of it.
+constexpr size_t kWindowBatches = 8;
+
+// The first 64 bits of a hash, so that neighbouring seeds and ids have nothing in common.
+uint64_t seed_of(uint64_t seed, std::string_view id) {
+  const std::string text = fmt::format("{} {}", seed, id);
+  const std::string digest = sha256(std::as_bytes(std::span(text)));
+  return std::stoull(digest.substr(0, 16), nullptr, 16) >> 1;
+}
+
+struct Running {
+  size_t index = 0;  // into the work list
+  StreamRecorder recorder;
+  std::optional<Generation> generation;
+  int budget = 0;
+};
+
+class Collector {
+ public:
+  Collector(const Engine& engine, std::vector<const Prompt*> work, const Request& request,
+            uint64_t seed, const CollectAnswers& options, DumpWriter& dump,
+            CollectProgress progress)
+      : engine_(engine),
+        work_(std::move(work)),
+        request_(request),
+        seed_(seed),
+        options_(options),
+        dump_(dump),
+        progress_(progress) {}
+
+  Result<CollectProgress> run() {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Generation*> stepping;
+    while (n_written_ < work_.size()) {
+      if (options_.stop && options_.stop()) break;
+      if (auto filled = fill(); !filled) return filled.error();
+      stepping.clear();
+      for (const auto& one : running_) stepping.push_back(&*one->generation);
+      Generation::step_together(stepping);
+      if (auto taken = take_finished(); !taken) return taken.error();
+      if (auto written = write_in_order(); !written) return written.error();
+      progress_.seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      progress_.tokens = finished_tokens_;
+      for (const auto& one : running_)
+        progress_.tokens += static_cast<int64_t>(one->generation->tokens().size());
+      if (options_.progress) options_.progress(progress_);
+    }
+    return progress_;
+  }
+
+ private:
+  Result<void> fill() {
+    const size_t window = kWindowBatches * static_cast<size_t>(options_.batch);
+    while (running_.size() < static_cast<size_t>(options_.batch) && n_begun_ < work_.size() &&
+           n_begun_ - n_written_ < window) {
+      const Prompt& prompt = *work_[n_begun_];
+      auto one = std::make_unique<Running>(
+          Running{.index = n_begun_,
+                  .recorder = StreamRecorder(prompt.id, prompt.category, prompt.ids, options_.type,
+                                             engine_.model().info().dim),
+                  .generation = {}});
+      Request request = request_;
+      request.prompt = prompt.ids;
+      request.sampling.seed = seed_of(seed_, prompt.id);
+      request.tap = &one->recorder;
+      auto generation = engine_.start(request);
+      if (!generation) return in_prompt(prompt, generation.error());
+      one->generation = std::move(*generation);
+      const int room = engine_.context() - static_cast<int>(prompt.ids.size());
+      one->budget = std::min(request.max_tokens, room);
+      running_.push_back(std::move(one));
+      ++n_begun_;
+    }
+    return {};
+  }
+
+  static Error in_prompt(const Prompt& prompt, const Error& error) {
+    return {error.code, fmt::format("prompt {}: {}", quoted_name(prompt.id), error.message)};
+  }
+
+  Result<void> take_finished() {
+    for (const auto& one : running_) {
+      if (!one->generation->done()) continue;
+      if (const auto& error = one->generation->error())
+        return in_prompt(*work_[one->index], *error);
+      finished_tokens_ += static_cast<int64_t>(one->generation->tokens().size());
+      finished_.emplace(one->index,
+                        one->recorder.finish(one->generation->finish_reason(), one->budget));
+    }
+    std::erase_if(running_, [](const auto& one) { return one->generation->done(); });
+    return {};
+  }
+
+  Result<void> write_in_order() {
+    for (auto next = finished_.find(n_written_); next != finished_.end();
+         next = finished_.find(n_written_)) {
+      const NewStream& stream = next->second;
+      if (auto added = dump_.add(stream); !added) return added;
+      progress_.positions += stream.hiddens.rows();
+      progress_.own_top1 += stream.own_top1;
+      progress_.scored += static_cast<int64_t>(stream.tokens.size()) - stream.n_prompt;
+      if (stream.cycle_start < stream.hiddens.rows()) ++progress_.cyclic;
+      finished_.erase(next);
+      ++n_written_;
+      ++progress_.written;
+    }
+    return {};
+  }
+
+  const Engine& engine_;
+  std::vector<const Prompt*> work_;
+  const Request& request_;
+  uint64_t seed_;
+  const CollectAnswers& options_;
+  DumpWriter& dump_;
+  CollectProgress progress_;
+
+  std::vector<std::unique_ptr<Running>> running_;
+  std::map<size_t, NewStream> finished_;  // done, and waiting for those before them
+  size_t n_begun_ = 0;
+  size_t n_written_ = 0;
+  int64_t finished_tokens_ = 0;
+};
+
+}  // namespace
+
+Result<CollectProgress> collect_answers(const Engine& engine, const std::vector<Prompt>& prompts,
+                                        const Request& request, uint64_t seed,
+                                        const CollectAnswers& options, DumpWriter& dump) {
+  std::vector<const Prompt*> work;
+  for (const Prompt& prompt : prompts) {
+    if (!dump.has(prompt.id)) {
+      work.push_back(&prompt);
+    } else if (!dump.has_prompt(prompt.id, prompt.ids)) {
+      return Error{ErrorCode::BadUsage,
+                   fmt::format("the dump holds a stream {} of another prompt; give the prompts "
+                               "other ids, or another folder",
+                               quoted_name(prompt.id))};
+    }
+  }
+  CollectProgress progress;
+  progress.total = prompts.size();
+  progress.skipped = prompts.size() - work.size();
+  return Collector(engine, std::move(work), request, seed, options, dump, progress).run();
+}
+
+}  // namespace paceline::apps

@@ -1,0 +1,43 @@
+// The trunk's own answers to prompts, many sequences at once, recorded in the order of the prompts.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "apps/prompt_flags.h"
+#include "engine/engine.h"
+#include "io/dump_writer.h"
+
+namespace paceline::apps {
+
+struct CollectProgress {
+  size_t skipped = 0;     // streams that the dump had,
+  size_t written = 0;     // streams that were added,
+  size_t total = 0;       // of so many
+  int64_t positions = 0;  // written by this run
+  int64_t tokens = 0;     // generated, or given, of streams under way too
+  int64_t own_top1 = 0;   // tokens behind a prompt that were the trunk's first choice,
+  int64_t scored = 0;     // of so many in streams written
+  double seconds = 0;
+  int64_t cyclic = 0;  // streams written that end in a short cycle
+
+  double tokens_per_second() const {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  }
+};
+
+struct CollectAnswers {
+  int batch = 16;  // sequences side by side
+  DumpType type = DumpType::Bf16;
+  std::function<void(const CollectProgress&)> progress;
+  std::function<bool()> stop;  // looked at between steps; what is not written then is lost
+};
+
+// request: all of a request but its prompt and seed, which is made from `seed` and the prompt's id,
+// so that a text does not depend on what ran before or beside it. Prompts that the dump has are
+// skipped; a stream of the same id with another prompt is refused before anything runs.
+Result<CollectProgress> collect_answers(const Engine& engine, const std::vector<Prompt>& prompts,
+                                        const Request& request, uint64_t seed,
+                                        const CollectAnswers& options, DumpWriter& dump);
+
+}  // namespace paceline::apps

@@ -1,0 +1,30 @@
+#include "apps/dump_flags.h"
+
+namespace paceline::apps {
+
+void DumpFlags::add(Flags& flags, const std::string& folder_flag, const std::string& help) {
+  flags.text(folder_flag, "DUMP", folder, help);
+  flags.choice("--dump-type", {"bf16", "f32"}, type, "type of the hiddens in it (default: bf16)");
+}
+
+DumpHeader DumpFlags::header(const Engine& engine, uint64_t seed, const Json& settings,
+                             const std::string& prompts_sha256) const {
+  constexpr const char* kWeights[] = {"native", "bf16", "f32"};
+  constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
+  constexpr const char* kTaps[] = {"after", "before"};
+  const ModelInfo& info = engine.model().info();
+  return {.hidden_width = info.dim,
+          .type = dump_type(),
+          .tap = kTaps[tap],
+          .family = info.family,
+          .vocab_size = info.vocab_size,
+          .model_sha256 = engine.model_sha256(),
+          .numerics = info.numerics,
+          .weights = kWeights[static_cast<int>(engine.weights())],
+          .cache = kCaches[static_cast<int>(engine.cache_type())],
+          .seed = seed,
+          .settings = settings.dump(),
+          .prompts_sha256 = prompts_sha256};
+}
+
+}  // namespace paceline::apps

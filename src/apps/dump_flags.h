@@ -1,0 +1,28 @@
+// The flags of recording: into which dump, at which tap, in which type.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "apps/flags.h"
+#include "apps/json_file.h"
+#include "engine/engine.h"
+#include "io/dump_writer.h"
+
+namespace paceline::apps {
+
+struct DumpFlags {
+  std::optional<std::string> folder;
+  int type = 0;  // index into bf16, f32
+  int tap = 0;   // index into after, before
+
+  // folder_flag: "--out"
+  void add(Flags& flags, const std::string& folder_flag, const std::string& help);
+
+  DumpType dump_type() const { return static_cast<DumpType>(type); }
+  // settings: what else decides which streams come of the same prompts.
+  DumpHeader header(const Engine& engine, uint64_t seed, const Json& settings,
+                    const std::string& prompts_sha256) const;
+};
+
+}  // namespace paceline::apps
