@@ -19,6 +19,7 @@
 #include "engine/row_tap.h"
 #include "models/model.h"
 #include "models/registry.h"
+#include "spec/counts.h"
 #include "spec/drafter.h"
 #include "spec/policy.h"
 #include "spec/sampling_options.h"
@@ -82,16 +83,9 @@ struct TextPiece {
   EmittedToken token;     // the token that the piece came with, for colouring
 };
 
-struct GenerationStats {
+struct GenerationStats : RoundCounts {
   int prompt_tokens = 0;
   int reused_tokens = 0;  // of the prompt, taken over from an earlier generation
-  int64_t rounds = 0;
-  int64_t round_tokens = 0;  // tokens emitted by rounds; the prefill's token is not among them
-  int depth_limit = 0;       // K: entries of the lists below
-  int64_t proposed = 0;      // guesses of the drafter, those included that the policy held back
-  std::vector<int64_t> drafted_by_depth;  // verified by the trunk
-  std::vector<int64_t> accepted_by_depth;
-  std::vector<int64_t> accepted_by_source;  // index: DraftSource
   double prefill_seconds = 0;
   double draft_seconds = 0;   // rounds: drafting,
   double verify_seconds = 0;  // the trunk's passes, whole ones also where they are shared,
@@ -99,9 +93,6 @@ struct GenerationStats {
   double decode_seconds() const { return draft_seconds + verify_seconds + other_seconds; }
   double tokens_per_second() const {
     return decode_seconds() > 0 ? static_cast<double>(round_tokens) / decode_seconds() : 0;
-  }
-  double tokens_per_round() const {
-    return rounds > 0 ? static_cast<double>(round_tokens) / static_cast<double>(rounds) : 0;
   }
 };
 

@@ -45,10 +45,7 @@ Generation::State::State(Request request_, Engine::State& engine_, Sequence seq_
   const int limit = static_cast<int>(seq.guesses.size());
   stats.prompt_tokens = static_cast<int>(request.prompt.size());
   stats.reused_tokens = seq.state->length();
-  stats.depth_limit = limit;
-  stats.drafted_by_depth.assign(limit, 0);
-  stats.accepted_by_depth.assign(limit, 0);
-  stats.accepted_by_source.assign(kDraftSources, 0);
+  stats.begin(limit);
   tokens.reserve(budget);
   if (request.logprobs >= 0) logprobs.reserve(budget);
   pieces_.reserve(limit + 2);
@@ -90,11 +87,7 @@ Result<void> Generation::State::close_round(const TrunkOut& out, double pass_sec
   const auto start = Clock::now();
   const auto round = paceline::close_round(seq, round_, out, *drafter, depth, *rule, *this);
   if (!round) return round.error();
-  ++stats.rounds;
-  stats.round_tokens += round->n_emitted;
-  stats.proposed += round->n_proposed;
-  for (int d = 0; d < round->n_drafted; ++d) ++stats.drafted_by_depth[d];
-  for (int d = 0; d < round->n_accepted; ++d) ++stats.accepted_by_depth[d];
+  stats.add(*round, round_.drafts);
   if (request.tap != nullptr) {
     if (round->n_drafted > 0)
       request.tap->drafted(round_.drafts.first(round->n_drafted), round->n_accepted);
@@ -129,7 +122,6 @@ void Generation::State::keep_prefix() {
 
 bool Generation::State::emit(const EmittedToken& token, std::span<const float> logits) {
   tokens.push_back(token);
-  if (token.depth > 0) ++stats.accepted_by_source[static_cast<int>(token.source)];
   if (request.logprobs >= 0) {
     logprobs.push_back(log_probabilities(logits, token.id, request.logprobs));
   }

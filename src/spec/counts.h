@@ -1,0 +1,37 @@
+// What is counted of rounds, live and in replay alike.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "spec/drafter.h"
+#include "spec/round.h"
+
+namespace paceline {
+
+// Sums over rounds. Drafts behind a token that ended its sequence are in none of them; the token
+// that a prefill yields belongs to no round.
+struct RoundCounts {
+  int depth_limit = 0;  // K: entries of the lists by depth
+  int64_t rounds = 0;
+  int64_t round_tokens = 0;  // tokens emitted by rounds
+  int64_t proposed = 0;      // guesses of the drafter, those included that the policy held back
+  std::vector<int64_t> drafted_by_depth = {};  // verified by the trunk
+  std::vector<int64_t> accepted_by_depth = {};
+  std::vector<int64_t> drafted_by_source = {};  // index: DraftSource
+  std::vector<int64_t> accepted_by_source = {};
+
+  // All zero, with room for K depths. Takes the memory for all that follows.
+  void begin(int depth);
+  // drafts: those that the round verified.
+  void add(const RoundStats& round, std::span<const Draft> drafts);
+  void add(const RoundCounts& other);
+
+  double tokens_per_round() const {
+    return rounds > 0 ? static_cast<double>(round_tokens) / static_cast<double>(rounds) : 0;
+  }
+  bool operator==(const RoundCounts&) const = default;
+};
+
+}  // namespace paceline
