@@ -16,6 +16,7 @@ int drift(Args args);
 int inspect(Args args);
 int probe(Args args);
 int tokenize(Args args);
+int train(Args args);
 int parity(Args args);
 int synth(Args args);
 

@@ -28,6 +28,7 @@ constexpr std::array kCommands = {
     Command{"chat", chat, "talk to the model in the terminal"},
     Command{"bench", bench, "time plain and speculative decoding side by side"},
     Command{"collect", collect, "record a model's answers with its hiddens, for a draft head"},
+    Command{"train", train, "teach a draft head on a dump"},
     Command{"drift", drift, "say whether two runs wrote the same, by token ids"},
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},

@@ -71,13 +71,19 @@ HeadNet::HeadNet(const NetShape& shape, const Layout& layout, const Tools& tools
       layout_(layout),
       tools_(tools),
       angles_(make_angles(shape.frequencies, shape.max_rows + shape.depths)),
-      back_(std::make_unique<Back>()) {
+      back_(std::make_unique<Back>()),
+      active_(shape.depths) {
   check(shape.modules >= 1 && shape.modules <= shape.depths, "a depth for each module");
   for (int i = 0; i < shape.modules; ++i) modules_.push_back(std::make_unique<Module>());
   for (int i = 0; i < shape.depths; ++i) depths_.push_back(std::make_unique<Depth>());
 }
 
 HeadNet::~HeadNet() = default;
+
+void HeadNet::use_depths(int depths) {
+  check(depths >= 1 && depths <= shape_.depths, "no more depths than the net was made with");
+  active_ = depths;
+}
 
 void HeadNet::set_weights(std::span<const float> values) {
   values_ = values;
@@ -164,7 +170,7 @@ Mat<const float> HeadNet::hidden_in(const NetBatch& batch, int depth) const {
 void HeadNet::forward(const NetBatch& batch) {
   check(batch.embedding.rows == batch.rows() + shape_.depths - 1, "embeddings for every depth");
   reserve(batch.rows());
-  for (int depth = 1; depth <= shape_.depths; ++depth) forward_depth(batch, depth);
+  for (int depth = 1; depth <= active_; ++depth) forward_depth(batch, depth);
 }
 
 void HeadNet::forward_depth(const NetBatch& batch, int depth) {
@@ -239,22 +245,22 @@ void HeadNet::forward_depth(const NetBatch& batch, int depth) {
 void HeadNet::loss(const NetBatch& batch, Targets targets, VocabularyLoss& vocabulary,
                    std::span<LossSums> sums) {
   std::vector<LossDepth> depths;
-  for (int depth = 1; depth <= shape_.depths; ++depth)
+  for (int depth = 1; depth <= active_; ++depth)
     depths.push_back({.depth = depth,
                       .y = y(depth),
                       .weights = batch.weights[depth - 1],
                       .hard = batch.hard[depth - 1],
                       .d_y = d_y(depth)});
-  vocabulary.run(batch.final_hidden, depths, targets, sums, tools_);
+  vocabulary.run(batch.final_hidden, depths, targets, sums.first(active_), tools_);
 }
 
 void HeadNet::backward(const NetBatch& batch, std::span<float> gradient) {
-  for (const auto& depth : depths_) {
-    depth->d_k.zero();
-    depth->d_v.zero();
+  for (int i = 0; i < active_; ++i) {
+    depths_[i]->d_k.zero();
+    depths_[i]->d_v.zero();
   }
   back_->d_state.zero();
-  for (int depth = shape_.depths; depth >= 1; --depth) backward_depth(batch, depth, gradient);
+  for (int depth = active_; depth >= 1; --depth) backward_depth(batch, depth, gradient);
 }
 
 void HeadNet::backward_depth(const NetBatch& batch, int depth, std::span<float> gradient) {

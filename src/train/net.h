@@ -64,6 +64,10 @@ class HeadNet {
   // Takes the weights for the passes that follow; they must stay where they are.
   void set_weights(std::span<const float> values);
 
+  // How many depths the passes that follow have: 1 to those that the net was made with.
+  void use_depths(int depths);
+  int depths() const { return active_; }
+
   void forward(const NetBatch& batch);
   // After forward: what a depth gives. y (rows, dim) as it is scored; state what the next depth
   // reads, before it is rounded.
@@ -105,6 +109,7 @@ class HeadNet {
   Left left_;
   Right right_;
   int rows_ = 0;
+  int active_;  // depths
 };
 
 }  // namespace paceline::train

@@ -68,15 +68,15 @@ std::span<const float> Optimiser::averaged(std::span<const float> weights) const
   return average_.empty() ? weights : std::span<const float>(average_);
 }
 
-float scheduled_rate(float peak, int64_t step, int64_t warmup, int64_t total) {
+float scheduled_rate(float peak, int64_t step, int64_t warmup, double share) {
   constexpr float kLeast = 0.05f;
-  if (step < warmup) return peak * static_cast<float>(step + 1) / static_cast<float>(warmup);
-  if (step >= total) return peak * kLeast;
-  const double share = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
   double sine = 0;
   double cosine = 0;
-  sin_cos_double(std::numbers::pi * share, &sine, &cosine);
-  return peak * (kLeast + (1 - kLeast) * static_cast<float>(0.5 * (1 + cosine)));
+  sin_cos_double(std::numbers::pi * std::clamp(share, 0.0, 1.0), &sine, &cosine);
+  const float falling = kLeast + (1 - kLeast) * static_cast<float>(0.5 * (1 + cosine));
+  const float rising =
+      step < warmup ? static_cast<float>(step + 1) / static_cast<float>(warmup) : 1.0f;
+  return peak * rising * falling;
 }
 
 }  // namespace paceline::train

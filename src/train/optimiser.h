@@ -38,6 +38,9 @@ class Optimiser {
   std::span<float> m() { return m_; }
   std::span<float> v() { return v_; }
   std::span<float> average() { return average_; }
+  std::span<const float> m() const { return m_; }
+  std::span<const float> v() const { return v_; }
+  std::span<const float> average() const { return average_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
@@ -47,8 +50,8 @@ class Optimiser {
   std::vector<float> m_, v_, average_;
 };
 
-// Learning rate of a step: rises linearly over `warmup` steps, then falls along half a cosine to
-// a twentieth at `total`.
-float scheduled_rate(float peak, int64_t step, int64_t warmup, int64_t total);
+// Learning rate of a step: rises linearly over `warmup` steps, then falls along half a cosine to a
+// twentieth. share: of the run that is over, 0 to 1.
+float scheduled_rate(float peak, int64_t step, int64_t warmup, double share);
 
 }  // namespace paceline::train
