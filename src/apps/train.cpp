@@ -35,8 +35,8 @@ Result<HeadTensors> start_head(const TrainFlags& given, const Engine& engine,
   }
   const DumpHeader& header = data.dump().header();
   HeadConfig config;
-  config.tap = given.tap >= 0 ? static_cast<Tap>(given.tap)
-                              : tap_named(header.tap).value_or(Tap::After);
+  config.tap =
+      given.tap >= 0 ? static_cast<Tap>(given.tap) : tap_named(header.tap).value_or(Tap::After);
   config.tap_type = header.type == DumpType::Bf16 ? TapType::BF16 : TapType::F32;
   config.modules = given.modules;
   config.depths = given.train.depths;

@@ -105,8 +105,9 @@ Result<void> TrainFlags::finish() {
   if (!out || out->empty()) return missing("--out HEAD, where the head goes,");
   if (steps_ == 0 && train.minutes == 0) return missing("an end of the run, --steps or --minutes,");
   if (fresh && head)
-    return Error{ErrorCode::BadUsage, "--new begins a new head and --head names one: give one of "
-                                      "the two"};
+    return Error{ErrorCode::BadUsage,
+                 "--new begins a new head and --head names one: give one of "
+                 "the two"};
   train.mask = static_cast<train::Mask>(mask_);
   train.targets = static_cast<train::Targets>(targets_);
   train.products = static_cast<train::Products>(products_);

@@ -171,7 +171,8 @@ class Item {
       float* p = memory_.scores.data() + r * pitch_;
       float* d = memory_.d_scores.data() + r * pitch_;
       const int seen = first + r + 1;
-      means[r] = t_.dot(query(own_.d_out, first + r, head), query(own_.out, first + r, head), dim());
+      means[r] =
+          t_.dot(query(own_.d_out, first + r, head), query(own_.out, first + r, head), dim());
       t_.exp_minus(p, seen, own_.log_sums.row(segment_.first + first + r)[head]);
       t_.softmax_back(p, d, seen, means[r], scale_, d);
       std::fill(p + seen, p + cols, 0.0f);

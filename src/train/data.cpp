@@ -244,8 +244,7 @@ const NetBatch& BatchBuilder::build(std::span<const Piece> pieces, int depths, d
       if (depth == 1) targets_of_batch_ += n;
       if (n == 0) continue;
       const auto weight = static_cast<float>(std::pow(beta, depth - 1) / norm / n / pieces_of_step);
-      for (int row = 0; row < piece.rows; ++row)
-        batch_.weights[depth - 1][first + row] *= weight;
+      for (int row = 0; row < piece.rows; ++row) batch_.weights[depth - 1][first + row] *= weight;
     }
     first += piece.rows;
   }
@@ -262,10 +261,11 @@ std::string BatchBuilder::example() const {
   const Piece& piece = pieces_.front();
   const DumpStream stream = data_->dump().stream(piece.stream);
   const int row = piece.first + (piece.rows - 2) / 2;
-  return fmt::format("row {} of stream {}: the hidden of token {}, with token {} behind it, is to "
-                     "guess {}",
-                     row, quoted_name(stream.id), stream.tokens[row], stream.tokens[row + 1],
-                     stream.tokens[row + 2]);
+  return fmt::format(
+      "row {} of stream {}: the hidden of token {}, with token {} behind it, is to "
+      "guess {}",
+      row, quoted_name(stream.id), stream.tokens[row], stream.tokens[row + 1],
+      stream.tokens[row + 2]);
 }
 
 }  // namespace paceline::train

@@ -20,9 +20,9 @@
 namespace paceline::train {
 
 struct DataOptions {
-  int max_rows = 512;        // of a piece
-  double held_out = 0.1;     // share of streams that is never trained on, chosen by their ids
-  bool prompt_rows = true;   // also rows whose target belongs to the prompt
+  int max_rows = 512;       // of a piece
+  double held_out = 0.1;    // share of streams that is never trained on, chosen by their ids
+  bool prompt_rows = true;  // also rows whose target belongs to the prompt
 };
 
 // Rows first .. first + rows - 1 of a stream; their tokens reach one further.
@@ -33,13 +33,13 @@ struct Piece {
 };
 
 struct DataFacts {
-  int64_t positions = 0;       // rows that are trained on
-  int64_t held_out = 0;        // rows that are not
-  int64_t cycle_rows = 0;      // left away behind the beginning of a short cycle
-  int64_t bad_rows = 0;        // not finite, or all zero
-  std::string first_bad;       // "stream s, position 7"
-  int64_t own_tokens = 0;      // tokens behind prompts of which it is known
-  int64_t own_top1 = 0;        // of these: the trunk's own first choice
+  int64_t positions = 0;   // rows that are trained on
+  int64_t held_out = 0;    // rows that are not
+  int64_t cycle_rows = 0;  // left away behind the beginning of a short cycle
+  int64_t bad_rows = 0;    // not finite, or all zero
+  std::string first_bad;   // "stream s, position 7"
+  int64_t own_tokens = 0;  // tokens behind prompts of which it is known
+  int64_t own_top1 = 0;    // of these: the trunk's own first choice
   // Share of the latter; 1 where nothing is known.
   double own_share() const;
 };
@@ -104,8 +104,7 @@ class BatchBuilder {
 
   // beta: depth s weighs beta^(s-1). The loss is a mean over the rows of a piece that have a
   // target, then over `pieces_of_step`. depths: those that are trained now.
-  const NetBatch& build(std::span<const Piece> pieces, int depths, double beta,
-                        int pieces_of_step);
+  const NetBatch& build(std::span<const Piece> pieces, int depths, double beta, int pieces_of_step);
   // Rows with a target at depth 1 in the batch built last.
   int64_t targets() const { return targets_of_batch_; }
   // Its line for people: "row 5 of stream s: hidden of token 17, reads 291, is to guess 33".

@@ -57,12 +57,13 @@ class Walk {
     const auto n = std::min(static_cast<int>(tokens.size()), depths_);
     for (int depth = 1; depth <= n; ++depth) {
       const int module = std::min(depth, modules) - 1;
-      const HeadOut out = head_.forward({.module = module,
-                                         .hidden = {state.data(), 1, static_cast<int>(state.size())},
-                                         .tokens = tokens.subspan(depth - 1, 1),
-                                         .n_next = 1,
-                                         .logits = true},
-                                        state_, workspace_);
+      const HeadOut out =
+          head_.forward({.module = module,
+                         .hidden = {state.data(), 1, static_cast<int>(state.size())},
+                         .tokens = tokens.subspan(depth - 1, 1),
+                         .n_next = 1,
+                         .logits = true},
+                        state_, workspace_);
       if (depth <= modules) state_.commit(module, 1);
       take(depth, out);
       std::ranges::copy(out.next.row(0), state.begin());
@@ -95,9 +96,8 @@ EvaluationPlan plan_evaluation(const TrainingData& data, int64_t tokens, int dep
 std::vector<double> Evaluation::joint() const {
   std::vector<double> shares;
   for (const int64_t accepted : counts.accepted_by_depth)
-    shares.push_back(counts.rounds > 0
-                         ? static_cast<double>(accepted) / static_cast<double>(counts.rounds)
-                         : 0);
+    shares.push_back(
+        counts.rounds > 0 ? static_cast<double>(accepted) / static_cast<double>(counts.rounds) : 0);
   return shares;
 }
 

@@ -25,7 +25,8 @@ struct EvaluationPlan {
   int depth = 4;             // K: drafts a round
   CacheType cache = CacheType::F16;
 };
-// The first of the data's evaluation streams that have so many tokens behind their prompts together.
+// The first of the data's evaluation streams that have so many tokens behind their prompts
+// together.
 EvaluationPlan plan_evaluation(const TrainingData& data, int64_t tokens, int depth,
                                CacheType cache);
 

@@ -37,8 +37,8 @@ bool from_json(const nlohmann::ordered_json& json, HistoryEntry& entry) {
          number("seconds", entry.seconds) && number("loss", entry.loss) &&
          number("held_out_loss", entry.held_out_loss) &&
          numbers("training_hits", entry.training_hits) &&
-         numbers("held_out_hits", entry.held_out_hits) && numbers("joint_acceptance", entry.joint) &&
-         number("expected", entry.expected);
+         numbers("held_out_hits", entry.held_out_hits) &&
+         numbers("joint_acceptance", entry.joint) && number("expected", entry.expected);
 }
 
 }  // namespace paceline::train

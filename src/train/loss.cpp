@@ -12,6 +12,9 @@ namespace {
 // in the last-level cache.
 constexpr int kChunk = 192;
 
+// Floats from one row of logits to the next; see multiply_apart.
+int64_t pitch_of(int n_words) { return n_words + 16; }
+
 }  // namespace
 
 VocabularyLoss::VocabularyLoss(Mat<const float> words, const Tools& tools) {
@@ -23,21 +26,22 @@ void VocabularyLoss::run(Mat<const float> hidden, std::span<const LossDepth> dep
                          Targets targets, std::span<LossSums> sums, const Tools& tools) {
   check(depths.size() == sums.size(), "a sum for each depth");
   const int n = n_words();
-  soft_.resize(static_cast<size_t>(kChunk) * n);
-  logits_.resize(static_cast<size_t>(kChunk) * n);
+  const int64_t pitch = pitch_of(n);
+  soft_.resize(static_cast<size_t>(kChunk) * pitch);
+  logits_.resize(static_cast<size_t>(kChunk) * pitch);
   rows_.resize(kChunk);
   for (const LossDepth& depth : depths)
-    std::fill(depth.d_y.data, depth.d_y.data + static_cast<int64_t>(depth.d_y.rows) * depth.d_y.cols,
-              0.0f);
+    std::fill(depth.d_y.data,
+              depth.d_y.data + static_cast<int64_t>(depth.d_y.rows) * depth.d_y.cols, 0.0f);
 
   for (int begin = 0; begin < hidden.rows; begin += kChunk) {
     const int end = std::min(begin + kChunk, hidden.rows);
     if (targets != Targets::Hard) {
       left_.set_rows(hidden.middle(begin, end - begin), tools);
-      multiply(left_, forward_, {soft_.data(), end - begin, n}, false, tools);
+      multiply_apart(left_, forward_, soft_.data(), pitch, tools);
       tools.pool->split(end - begin, 1, [&](int64_t first, int64_t last) {
         for (int64_t row = first; row < last; ++row)
-          tools.table->softmax(soft_.data() + row * n, n);
+          tools.table->softmax(soft_.data() + row * pitch, n);
       });
     }
     for (size_t i = 0; i < depths.size(); ++i) {
@@ -51,15 +55,15 @@ void VocabularyLoss::run(Mat<const float> hidden, std::span<const LossDepth> dep
 }
 
 void VocabularyLoss::run_depth(const LossDepth& depth, int first, int last, const float* soft,
-                               int soft_first, Targets targets, LossSums& sum,
-                               const Tools& tools) {
+                               int soft_first, Targets targets, LossSums& sum, const Tools& tools) {
   const int n = n_words();
+  const int64_t pitch = pitch_of(n);
   const int rows = last - first;
   if (std::all_of(depth.weights.begin() + first, depth.weights.begin() + last,
                   [](float w) { return w == 0; }))
     return;
   left_.set_rows(depth.y.middle(first, rows), tools);
-  multiply(left_, forward_, {logits_.data(), rows, n}, false, tools);
+  multiply_apart(left_, forward_, logits_.data(), pitch, tools);
   d_left_.make_rows(rows, n, tools);
   tools.pool->split(rows, 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<int>(begin); i < end; ++i) {
@@ -67,7 +71,7 @@ void VocabularyLoss::run_depth(const LossDepth& depth, int first, int last, cons
       uint32_t* d_units = d_left_.row(i);
       const int hard = depth.hard[row];
       // Half and half, or all on the soft one where there is no hard one.
-      const float hard_weight = targets == Targets::Hard                  ? 1.0f
+      const float hard_weight = targets == Targets::Hard                 ? 1.0f
                                 : targets == Targets::Mixed && hard >= 0 ? 0.5f
                                                                          : 0.0f;
       if (depth.weights[row] == 0) {
@@ -75,10 +79,8 @@ void VocabularyLoss::run_depth(const LossDepth& depth, int first, int last, cons
         continue;
       }
       rows_[i] = tools.table->loss_row(
-          {.logits = logits_.data() + static_cast<int64_t>(i) * n,
-           .soft = targets == Targets::Hard
-                       ? nullptr
-                       : soft + static_cast<int64_t>(row - soft_first) * n,
+          {.logits = logits_.data() + i * pitch,
+           .soft = targets == Targets::Hard ? nullptr : soft + (row - soft_first) * pitch,
            .hard = hard,
            .soft_weight = 1.0f - hard_weight,
            .hard_weight = hard_weight,

@@ -17,7 +17,7 @@ class Rows {
     if (values_.size() < n) values_.resize(n);
   }
   void zero() { std::fill_n(values_.begin(), static_cast<size_t>(rows_) * cols_, 0.0f); }
-  operator Mat<float>() { return {values_.data(), rows_, cols_}; }               // NOLINT: implicit
+  operator Mat<float>() { return {values_.data(), rows_, cols_}; }              // NOLINT: implicit
   operator Mat<const float>() const { return {values_.data(), rows_, cols_}; }  // NOLINT: implicit
   float* data() { return values_.data(); }
   const float* data() const { return values_.data(); }
@@ -186,8 +186,7 @@ void HeadNet::forward_depth(const NetBatch& batch, int depth) {
     const Mat<const float> from = state(depth - 1);
     const Mat<float> to = d.hidden_in;
     tools_.pool->split(rows_, 8, [&](int64_t begin, int64_t end) {
-      tools_.table->round_bf16(from.data + begin * dim, (end - begin) * dim,
-                               to.data + begin * dim);
+      tools_.table->round_bf16(from.data + begin * dim, (end - begin) * dim, to.data + begin * dim);
     });
   }
   rms_norm(batch.embedding.middle(depth - 1, rows_), w.embedding_norm, eps,
@@ -268,8 +267,7 @@ void HeadNet::backward_depth(const NetBatch& batch, int depth, std::span<float> 
   Back& b = *back_;
   const Module& m = *modules_[module_of(depth)];
   const ModuleValues<const float>& w = m.values;
-  const ModuleValues<float> g =
-      module_values<float>(layout_, module_of(depth), gradient.data());
+  const ModuleValues<float> g = module_values<float>(layout_, module_of(depth), gradient.data());
   const AttentionShape& a = shape_.attention;
   const int dim = shape_.dim;
   const auto whole = [](Mat<float> x) { return Columns{x, 0, x.cols}; };
@@ -338,7 +336,8 @@ void HeadNet::backward_depth(const NetBatch& batch, int depth, std::span<float> 
   back(b.d_q, m.q, b.d_n, false);
   back(d.d_k, m.k, b.d_n, true);
   back(d.d_v, m.v, b.d_n, true);
-  rms_norm_back(d.x0, w.attn_norm, d.inverse1.data(), whole(b.d_n), true, b.d_x, g.attn_norm, tools_);
+  rms_norm_back(d.x0, w.attn_norm, d.inverse1.data(), whole(b.d_n), true, b.d_x, g.attn_norm,
+                tools_);
 
   // Merge.
   back(b.d_x, m.fc, b.d_merged, false);

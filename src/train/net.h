@@ -46,9 +46,9 @@ struct NetShape {
 // and its next token t_{p+1}; tokens reach to t_n.
 struct NetBatch {
   std::vector<Segment> segments;
-  Mat<const float> hidden;      // (rows, dim), the trunk's at the tap
+  Mat<const float> hidden;        // (rows, dim), the trunk's at the tap
   Mat<const float> final_hidden;  // (rows, dim), the same behind the trunk's final norm
-  Mat<const float> embedding;   // (rows + depths - 1, dim): row r of t_{p+1}
+  Mat<const float> embedding;     // (rows + depths - 1, dim): row r of t_{p+1}
   // Of depth s: weights[s - 1][r] is the row's part of the loss, 0 where there is no target.
   std::vector<std::vector<float>> weights;
   std::vector<std::vector<int>> hard;  // index of the token to be guessed, or -1

@@ -251,8 +251,8 @@ TEST(HeadNet, RowsWithoutTargetLeaveNoTrace) {
       if (other == 1) {
         for (size_t i = static_cast<size_t>(7) * dim; i < hidden.size(); ++i)
           hidden[i] = final_hidden[i] = static_cast<float>(i % 13) - 6;
-        // Embeddings of tokens behind the last that has a target to come: depth s reads row p + s - 1,
-        // and p + s < 7.
+        // Embeddings of tokens behind the last that has a target to come: depth s reads row p + s -
+        // 1, and p + s < 7.
         for (size_t i = static_cast<size_t>(6) * dim; i < embedding.size(); ++i)
           embedding[i] = static_cast<float>(i % 11) - 5;
       }

@@ -32,8 +32,8 @@ std::string panel(std::span<const HistoryEntry> history, const std::string& titl
   const auto x_of = [&](int64_t step) { return kLeft + width * static_cast<double>(step) / last; };
   const auto y_of = [&](double y) { return top + kPanel * (1 - y / (1.05 * highest)); };
 
-  std::string svg = fmt::format("<text x='{}' y='{}' font-weight='bold'>{}</text>\n", kLeft,
-                                top - 10, title);
+  std::string svg =
+      fmt::format("<text x='{}' y='{}' font-weight='bold'>{}</text>\n", kLeft, top - 10, title);
   for (int i = 0; i <= 4; ++i) {
     const double y = highest * i / 4;
     svg += fmt::format(

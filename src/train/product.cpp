@@ -20,6 +20,37 @@ int steps_for(int n_sum, const Tools& tools) {
   return (n_sum + tools.table->per_unit - 1) / tools.table->per_unit;
 }
 
+void multiply_into(const Left& left, const Right& right, float* c, int64_t c_row, bool add,
+                   const Tools& tools) {
+  check(left.steps() == right.steps(), "operands of a product have equally long sums");
+  const int all_rows = left.rows();
+  const int all_cols = right.cols();
+  if (all_rows == 0 || all_cols == 0) return;
+  // Pieces of whole tiles, as even as that allows.
+  const int panel = tools.table->panel;
+  const int row_pieces = (all_rows + kPieceRows - 1) / kPieceRows;
+  const int rows = ((all_rows + row_pieces - 1) / row_pieces + 11) / 12 * 12;
+  const int col_pieces = (all_cols + kPieceCols - 1) / kPieceCols;
+  const int cols = ((all_cols + col_pieces - 1) / col_pieces + panel - 1) / panel * panel;
+  const int64_t b_panel = static_cast<int64_t>(right.steps()) * panel;
+  tools.pool->run(row_pieces * col_pieces, [&](int, int piece) {
+    const int row = piece % row_pieces * rows;
+    const int col = piece / row_pieces * cols;
+    if (row >= all_rows || col >= all_cols) return;
+    tools.table->product({.a = left.units() + row * left.row_pitch(),
+                          .a_row = left.row_pitch(),
+                          .a_step = left.step_pitch(),
+                          .b = right.units() + col / panel * b_panel,
+                          .b_panel = b_panel,
+                          .steps = left.steps(),
+                          .c = c + row * c_row + col,
+                          .c_row = c_row,
+                          .rows = std::min(rows, all_rows - row),
+                          .cols = std::min(cols, all_cols - col),
+                          .add = add});
+  });
+}
+
 }  // namespace
 
 void Left::make_rows(int rows, int n_sum, const Tools& tools) {
@@ -81,32 +112,14 @@ void Right::set_columns(Mat<const float> x, const Tools& tools) {
 }
 
 void multiply(const Left& left, const Right& right, Mat<float> c, bool add, const Tools& tools) {
-  check(left.steps() == right.steps(), "operands of a product have equally long sums");
   check(c.rows == left.rows() && c.cols == right.cols(), "the result has the operands' shape");
-  if (c.rows == 0 || c.cols == 0) return;
-  // Pieces of whole tiles, as even as that allows.
-  const int panel = tools.table->panel;
-  const int row_pieces = (c.rows + kPieceRows - 1) / kPieceRows;
-  const int rows = ((c.rows + row_pieces - 1) / row_pieces + 11) / 12 * 12;
-  const int col_pieces = (c.cols + kPieceCols - 1) / kPieceCols;
-  const int cols = ((c.cols + col_pieces - 1) / col_pieces + panel - 1) / panel * panel;
-  const int64_t b_panel = static_cast<int64_t>(right.steps()) * panel;
-  tools.pool->run(row_pieces * col_pieces, [&](int, int piece) {
-    const int row = piece % row_pieces * rows;
-    const int col = piece / row_pieces * cols;
-    if (row >= c.rows || col >= c.cols) return;
-    tools.table->product({.a = left.units() + row * left.row_pitch(),
-                          .a_row = left.row_pitch(),
-                          .a_step = left.step_pitch(),
-                          .b = right.units() + col / panel * b_panel,
-                          .b_panel = b_panel,
-                          .steps = left.steps(),
-                          .c = c.row(row).data() + col,
-                          .c_row = c.cols,
-                          .rows = std::min(rows, c.rows - row),
-                          .cols = std::min(cols, c.cols - col),
-                          .add = add});
-  });
+  multiply_into(left, right, c.data, c.cols, add, tools);
+}
+
+void multiply_apart(const Left& left, const Right& right, float* c, int64_t pitch,
+                    const Tools& tools) {
+  check(pitch >= right.cols(), "rows do not overlap");
+  multiply_into(left, right, c, pitch, false, tools);
 }
 
 }  // namespace paceline::train

@@ -70,5 +70,9 @@ class Right {
 
 // c (left.rows, right.cols) = or += left . right.
 void multiply(const Left& left, const Right& right, Mat<float> c, bool add, const Tools& tools);
+// The same into rows that stand `pitch` floats apart. Rows of a power of two share sets of the
+// first-level cache, which a few floats between them avoid.
+void multiply_apart(const Left& left, const Right& right, float* c, int64_t pitch,
+                    const Tools& tools);
 
 }  // namespace paceline::train

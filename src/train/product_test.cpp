@@ -45,7 +45,7 @@ double exact(const TrainTable& table, const std::vector<float>& a, const std::ve
 struct Shape {
   int rows, cols, n;
 };
-constexpr Shape kShapes[] = {{1, 1, 1},    {1, 32, 2},   {12, 32, 64}, {13, 33, 65},
+constexpr Shape kShapes[] = {{1, 1, 1},    {1, 32, 2},    {12, 32, 64}, {13, 33, 65},
                              {29, 70, 31}, {5, 100, 390}, {400, 40, 7}};
 
 TEST(Product, EqualsThePlainSumForEveryFormOfItsOperandsOnEveryTable) {
@@ -54,8 +54,8 @@ TEST(Product, EqualsThePlainSumForEveryFormOfItsOperandsOnEveryTable) {
     const Tools tools{table, &pool};
     for (const Shape& s : kShapes) {
       for (int form = 0; form < 4; ++form) {
-        const bool by_columns = (form & 1) != 0;   // a given as (n, rows)
-        const bool b_columns = (form & 2) != 0;    // b given as (n, cols)
+        const bool by_columns = (form & 1) != 0;  // a given as (n, rows)
+        const bool b_columns = (form & 2) != 0;   // b given as (n, cols)
         const auto a = random_values(s.rows * s.n, 1);
         const auto b = random_values(s.cols * s.n, 2);
         Left left;

@@ -24,7 +24,8 @@ struct RunState {
   int flat = 0;     // evaluations since
   bool has_average = false;
   std::vector<HistoryEntry> history;
-  std::vector<float> values;  // masters, m, v, the average where there is one; then the best masters
+  std::vector<float>
+      values;  // masters, m, v, the average where there is one; then the best masters
 };
 
 // Writes `file`; what stood there becomes FILE.before.

@@ -18,8 +18,8 @@ namespace paceline::train {
 // Per element one chain of multiply-adds over ascending steps, whatever the tiling.
 struct ProductArgs {
   const uint32_t* a;
-  int64_t a_row;   // units from one row to the next, and
-  int64_t a_step;  // from one step to the next; one of the two is 1
+  int64_t a_row;      // units from one row to the next, and
+  int64_t a_step;     // from one step to the next; one of the two is 1
   const uint32_t* b;  // panels of TrainTable::panel columns: [panel][step][column], zeros behind
   int64_t b_panel;    // units from one panel to the next
   int steps;
@@ -42,13 +42,13 @@ struct LossRowArgs {
   uint32_t* d_units;  // gradient of the logits times scale, as a row of the left operand
 };
 struct LossRow {
-  float loss;   // unscaled
-  int best;     // index of the largest logit
+  float loss;  // unscaled
+  int best;    // index of the largest logit
 };
 
 struct AdamArgs {
-  float rate;         // of this step
-  float decay;        // weight decay, times the rate already
+  float rate;   // of this step
+  float decay;  // weight decay, times the rate already
   float beta1, beta2;
   float correct1, correct2;  // 1 / (1 - beta^step)
   float eps;
@@ -79,9 +79,8 @@ struct TrainTable {
   void (*rms_norm)(const float* x, const float* weight, float eps, int rows, int dim, int64_t x_row,
                    int64_t y_row, float* y, float* inverse);
   // d_x += (or =) the gradient of the above.
-  void (*rms_norm_back)(const float* x, const float* weight, const float* inverse,
-                        const float* d_y, int rows, int dim, int64_t x_row, int64_t y_row,
-                        bool add, float* d_x);
+  void (*rms_norm_back)(const float* x, const float* weight, const float* inverse, const float* d_y,
+                        int rows, int dim, int64_t x_row, int64_t y_row, bool add, float* d_x);
   // d_weight[first, last) += sum over rows of d_y * x * inverse, rows ascending.
   void (*rms_norm_back_weight)(const float* x, const float* inverse, const float* d_y, int rows,
                                int64_t x_row, int64_t y_row, int first, int last, float* d_weight);

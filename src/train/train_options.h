@@ -26,8 +26,8 @@ struct TrainOptions {
 
   float rate = 1e-3f;
   OptimiserOptions optimiser = {};
-  int64_t warmup = 50;  // steps
-  int batch = 8;        // pieces of streams a step
+  int64_t warmup = 50;        // steps
+  int batch = 8;              // pieces of streams a step
   int rows_at_a_time = 1024;  // that stand in memory; a step's gradient is summed over them
   uint64_t seed = 1;
 
@@ -35,9 +35,9 @@ struct TrainOptions {
   int64_t steps = 0;
   double minutes = 0;
 
-  int64_t evaluate_every = 0;       // steps; 0: about sixteen times a run
+  int64_t evaluate_every = 0;        // steps; 0: about sixteen times a run
   int64_t evaluation_tokens = 6000;  // of held-out answers that are walked
-  int flat_evaluations = 6;         // without a better one that end the run
+  int flat_evaluations = 6;          // without a better one that end the run
   CacheType cache = CacheType::F16;
   Products products = Products::Auto;
 };

@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kEvaluations = 16;       // a run, unless told otherwise
-constexpr int kHeldOutRows = 4096;     // whose loss is computed at each of them
-constexpr int kMostNotFinite = 3;      // steps in a row
+constexpr int kEvaluations = 16;    // a run, unless told otherwise
+constexpr int kHeldOutRows = 4096;  // whose loss is computed at each of them
+constexpr int kMostNotFinite = 3;   // steps in a row
 constexpr int64_t kFewPositions = 50'000;
 constexpr double kMemorising = 0.15;   // hits in training above those held out
 constexpr double kMostDistance = 0.2;  // of training from serving; rounding gives a tenth of it
@@ -55,29 +55,33 @@ std::vector<std::string> settings_of(const HeadConfig& head, const TrainOptions&
       fmt::format("minutes {}", o.minutes)};
   std::string frozen = "frozen";
   for (const Part part : {Part::Merge, Part::Norms, Part::Layer})
-    if (std::ranges::count(o.freeze, part) > 0) frozen += fmt::format(" {}", static_cast<int>(part));
+    if (std::ranges::count(o.freeze, part) > 0)
+      frozen += fmt::format(" {}", static_cast<int>(part));
   lines.push_back(frozen);
   return lines;
 }
 
 Result<void> check_together(const Model& model, const DumpHeader& dump, const HeadConfig& head) {
   const auto refuse = [](const std::string& what) -> Result<void> {
-    return Error{ErrorCode::BadUsage, what + "; collect a dump for this head, or train another one"};
+    return Error{ErrorCode::BadUsage,
+                 what + "; collect a dump for this head, or train another one"};
   };
   if (dump.hidden_width != model.info().dim || dump.vocab_size != model.info().vocab_size)
     return refuse(fmt::format("the dump has hiddens of {} values and {} words, the trunk {} and {}",
                               dump.hidden_width, dump.vocab_size, model.info().dim,
                               model.info().vocab_size));
   if (dump.tap != to_string(head.tap))
-    return refuse(fmt::format("the dump's hiddens were taken {} the final norm, the head reads those "
-                              "{} it",
-                              dump.tap, to_string(head.tap)));
+    return refuse(
+        fmt::format("the dump's hiddens were taken {} the final norm, the head reads those "
+                    "{} it",
+                    dump.tap, to_string(head.tap)));
   if (dump.type == DumpType::Bf16 && head.tap_type == TapType::F32)
     return refuse("the dump's hiddens were rounded to bf16, and the head reads float32");
   if (!dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
       dump.model_sha256 != head.trunk_sha256)
-    return refuse(fmt::format("the dump was made by a trunk of SHA-256 {}..., the head is for {}...",
-                              dump.model_sha256.substr(0, 12), head.trunk_sha256.substr(0, 12)));
+    return refuse(
+        fmt::format("the dump was made by a trunk of SHA-256 {}..., the head is for {}...",
+                    dump.model_sha256.substr(0, 12), head.trunk_sha256.substr(0, 12)));
   return {};
 }
 
@@ -99,8 +103,9 @@ class Run {
         net_(shape_, layout_, tools),
         optimiser_(layout_, options.optimiser),
         words_(trunk.output_rows(config_.draft_vocabulary)),
-        vocabulary_({words_.data(), static_cast<int>(std::ssize(words_) / trunk.dim()), trunk.dim()},
-                    tools),
+        vocabulary_(
+            {words_.data(), static_cast<int>(std::ssize(words_) / trunk.dim()), trunk.dim()},
+            tools),
         builder_(*inputs.data, trunk, config_.tap, config_.draft_vocabulary, options.targets,
                  options.depths),
         order_(static_cast<int>(std::ssize(inputs.data->training())), options.batch, options.seed),
@@ -221,8 +226,8 @@ Result<void> Run::check_training() {
   constexpr int kRows = 96;
   auto head = in_.model->make_head(head_now());
   if (!head) return head.error();
-  Piece piece = in_.data->held_out().empty() ? in_.data->training().front()
-                                             : in_.data->held_out().front();
+  Piece piece =
+      in_.data->held_out().empty() ? in_.data->training().front() : in_.data->held_out().front();
   piece.rows = std::min(piece.rows, kRows);
   const auto stream = in_.data->dump().stream(piece.stream);
   NetShape shape = shape_;
@@ -231,19 +236,18 @@ Result<void> Run::check_training() {
   net.set_weights(weights_);
   const NetBatch& batch = builder_.build({&piece, 1}, o_.depths, o_.beta, 1);
   net.forward(batch);
-  auto distance = distance_to_serving(net, shape, batch,
-                                      stream.tokens.subspan(piece.first, piece.rows + 1), **head,
-                                      o_.cache);
+  auto distance = distance_to_serving(
+      net, shape, batch, stream.tokens.subspan(piece.first, piece.rows + 1), **head, o_.cache);
   if (!distance) return distance.error();
   report_.distance = distance->median;
   if (hooks_.say) hooks_.say(builder_.example());
   for (size_t i = 0; i < distance->median.size(); ++i)
     if (!(distance->median[i] <= kMostDistance))
-      return Error{ErrorCode::BadFormat,
-                   fmt::format("what training computes at depth {} lies {:.0f} % from what is "
-                               "served (median of {} rows of stream {}); nothing was trained",
-                               i + 1, 100 * distance->median[i], distance->rows,
-                               quoted_name(stream.id))};
+      return Error{
+          ErrorCode::BadFormat,
+          fmt::format("what training computes at depth {} lies {:.0f} % from what is "
+                      "served (median of {} rows of stream {}); nothing was trained",
+                      i + 1, 100 * distance->median[i], distance->rows, quoted_name(stream.id))};
   return {};
 }
 
@@ -304,17 +308,20 @@ Result<void> Run::resume() {
 Result<void> Run::begin() {
   const DataFacts& facts = in_.data->facts();
   if (facts.positions < kFewPositions)
-    warn(fmt::format("{} positions to train on are few: below {} a head learns little that an "
-                     "n-gram store would not know",
-                     facts.positions, kFewPositions));
+    warn(
+        fmt::format("{} positions to train on are few: below {} a head learns little that an "
+                    "n-gram store would not know",
+                    facts.positions, kFewPositions));
   if (facts.bad_rows > 0)
-    warn(fmt::format("{} rows are not finite or all zero, the first at {}; they and what depends on "
-                     "them are left away",
-                     facts.bad_rows, facts.first_bad));
+    warn(
+        fmt::format("{} rows are not finite or all zero, the first at {}; they and what depends on "
+                    "them are left away",
+                    facts.bad_rows, facts.first_bad));
   if (facts.own_share() < 0.8)
-    warn(fmt::format("of the dump's tokens {:.0f} % are the trunk's own first choice; with text of "
-                     "others use soft targets",
-                     100 * facts.own_share()));
+    warn(
+        fmt::format("of the dump's tokens {:.0f} % are the trunk's own first choice; with text of "
+                    "others use soft targets",
+                    100 * facts.own_share()));
   if (in_.resume) {
     if (auto resumed = resume(); !resumed) return resumed;
   } else {
@@ -448,9 +455,10 @@ Result<void> Run::evaluate_now() {
   if (!first && !warned_of_memorising_ && !entry.held_out_hits.empty() &&
       entry.training_hits[0] > entry.held_out_hits[0] + kMemorising) {
     warned_of_memorising_ = true;
-    warn(fmt::format("the head is memorising: at depth 1 it guesses {:.0f} % of the training rows "
-                     "and {:.0f} % of those held out; more data would help, more steps will not",
-                     100 * entry.training_hits[0], 100 * entry.held_out_hits[0]));
+    warn(
+        fmt::format("the head is memorising: at depth 1 it guesses {:.0f} % of the training rows "
+                    "and {:.0f} % of those held out; more data would help, more steps will not",
+                    100 * entry.training_hits[0], 100 * entry.held_out_hits[0]));
   }
   return save();
 }

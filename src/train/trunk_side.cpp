@@ -74,7 +74,8 @@ NetShape TrunkSide::net_shape(const HeadConfig& head, int depths, Mask mask, int
 
 Layout TrunkSide::layout(int modules) const {
   Layout layout;
-  for (const HeadShape& tensor : model_->head_shapes(modules)) layout.add(tensor.name, tensor.shape);
+  for (const HeadShape& tensor : model_->head_shapes(modules))
+    layout.add(tensor.name, tensor.shape);
   return layout;
 }
 

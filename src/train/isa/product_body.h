@@ -52,7 +52,8 @@ LANES_INLINE void tile(const uint32_t* a, int64_t a_row, int64_t a_step, const u
   const bool whole = cols >= kPanel;
   if (!whole) {
     for (int r = 0; r < Rows; ++r)
-      for (int i = 0; i < kPanel; ++i) edge[r * kPanel + i] = add && i < cols ? c[r * c_row + i] : 0;
+      for (int i = 0; i < kPanel; ++i)
+        edge[r * kPanel + i] = add && i < cols ? c[r * c_row + i] : 0;
   }
   const float* from = whole ? c : edge;
   const int64_t from_row = whole ? c_row : kPanel;
@@ -93,8 +94,7 @@ void product_blocks(const ProductArgs& p) {
     const bool add = p.add || step > 0;
     const uint32_t* a = p.a + step * p.a_step;
     for (int col = 0; col < p.cols; col += kPanel) {
-      const uint32_t* b =
-          p.b + col / kPanel * p.b_panel + static_cast<int64_t>(step) * kPanel;
+      const uint32_t* b = p.b + col / kPanel * p.b_panel + static_cast<int64_t>(step) * kPanel;
       float* c = p.c + col;
       const int cols = p.cols - col;
       int row = 0;
@@ -103,8 +103,8 @@ void product_blocks(const ProductArgs& p) {
                                p.c_row, cols, add);
       if constexpr (kTileRows > 4)
         for (; row + 4 <= p.rows; row += 4)
-          tile<4, ByRow>(a + row * p.a_row, p.a_row, p.a_step, b, steps, c + row * p.c_row,
-                         p.c_row, cols, add);
+          tile<4, ByRow>(a + row * p.a_row, p.a_row, p.a_step, b, steps, c + row * p.c_row, p.c_row,
+                         cols, add);
       for (; row < p.rows; ++row)
         tile<1, ByRow>(a + row * p.a_row, p.a_row, p.a_step, b, steps, c + row * p.c_row, p.c_row,
                        cols, add);
@@ -144,10 +144,9 @@ void left_rows(const float* x, int64_t x_row, int rows, int n, float scale, uint
     int i = 0;
 #if defined(__AVX512BF16__)
     for (; i + 2 * kLanes <= n; i += 2 * kLanes)
-      _mm512_storeu_si512(
-          units + i / 2,
-          reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh((load(x + i + kLanes) * set1(scale)).v,
-                                                        (load(x + i) * set1(scale)).v)));
+      _mm512_storeu_si512(units + i / 2, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(
+                                             (load(x + i + kLanes) * set1(scale)).v,
+                                             (load(x + i) * set1(scale)).v)));
 #endif
     for (; i < n; i += kPerUnit)
       units[i / kPerUnit] = unit_of(x[i] * scale, i + 1 < n ? x[i + 1] * scale : 0.0f);
@@ -159,9 +158,9 @@ void left_rows(const float* x, int64_t x_row, int rows, int n, float scale, uint
 LANES_INLINE __m512i pair_rows(const float* a, const float* b) {
   const __m512i joined =
       reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(b), _mm512_loadu_ps(a)));
-  alignas(64) static constexpr uint16_t kOrder[32] = {
-      0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  alignas(64) static constexpr uint16_t kOrder[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return _mm512_permutexvar_epi16(_mm512_load_si512(kOrder), joined);
 }
 #endif
@@ -182,7 +181,8 @@ LANES_INLINE void join_rows(const float* x, int64_t x_row, int k, int n_sum, int
 
 void left_columns(const float* x, int64_t x_row, int n_sum, int rows, uint32_t* units,
                   int64_t pitch) {
-  for (int k = 0; k < n_sum; k += kPerUnit, units += pitch) join_rows(x, x_row, k, n_sum, rows, units);
+  for (int k = 0; k < n_sum; k += kPerUnit, units += pitch)
+    join_rows(x, x_row, k, n_sum, rows, units);
 }
 
 void right_rows(const float* x, int64_t x_row, int cols, int n_sum, int first, int last,

@@ -55,7 +55,8 @@ void rms_norm_back(const float* x, const float* weight, const float* inverse, co
   for (int row = 0; row < rows; ++row, x += x_row, d_x += x_row, d_y += y_row) {
     F products = zero();
     each_lanes(dim, [&](int64_t i, int n) {
-      products = fma(load_some(weight + i, n) * load_some(d_y + i, n), load_some(x + i, n), products);
+      products =
+          fma(load_some(weight + i, n) * load_some(d_y + i, n), load_some(x + i, n), products);
     });
     const float s = inverse[row];
     const F back = set1(-(s * s * s) / static_cast<float>(dim) * fold_sum(products));
@@ -154,9 +155,8 @@ void add_scaled(const float* x, float a, int n, float* y) {
 }
 
 void scale(float* x, int n, float by) {
-  each_lanes(n, [&](int64_t i, int some) {
-    store_some(x + i, load_some(x + i, some) * set1(by), some);
-  });
+  each_lanes(
+      n, [&](int64_t i, int some) { store_some(x + i, load_some(x + i, some) * set1(by), some); });
 }
 
 LANES_INLINE float row_max(const float* x, int n, float least) {
@@ -239,7 +239,8 @@ LossRow loss_row(const LossRowArgs& args) {
   each_lanes(n, [&](int64_t i, int some) {
     const F v = load_some(x + i, some);
     sum = sum + first_lanes(exp(v - set1(top)), some);
-    if (args.soft != nullptr) expected = fma(load_some(args.soft + i, some), v - set1(top), expected);
+    if (args.soft != nullptr)
+      expected = fma(load_some(args.soft + i, some), v - set1(top), expected);
   });
   const float total = fold_sum(sum);
   const double log_total = log_positive(total);
@@ -299,7 +300,8 @@ void adam(const AdamArgs& args, const float* gradient, int64_t n, float* master,
     const F second = load_some(v + i, some) * set1(args.beta2) + g * g * set1(1.0f - args.beta2);
     store_some(m + i, first, some);
     store_some(v + i, second, some);
-    const F step = first * set1(args.correct1) / (root(second * set1(args.correct2)) + set1(args.eps));
+    const F step =
+        first * set1(args.correct1) / (root(second * set1(args.correct2)) + set1(args.eps));
     const F w = load_some(master + i, some);
     store_some(master + i, w - w * set1(args.decay) - step * set1(args.rate), some);
   });
