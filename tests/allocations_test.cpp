@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <new>
 
-#include "tests/toy_engine.h"
+#include "tests/toy_store.h"
 
 namespace {
 std::atomic<int64_t> g_allocations{0};
@@ -64,14 +64,16 @@ TEST(Allocations, TheCounterCounts) {
 TEST(Allocations, NoneInAnyRound) {
   auto pieces = letter_pairs(300);
   pieces[0] = std::string(100, 'x');  // a token longer than a small string holds in itself
-  const Engine engine = toy_engine({.speech = 8, .memory = 2, .novelty = 5}, {}, 2000,
-                                   std::make_unique<ToyTokenizer>(pieces));
+  Engine engine = toy_engine({.speech = 8, .memory = 2, .novelty = 5}, {}, 2000,
+                             std::make_unique<ToyTokenizer>(pieces));
+  engine.use_store(toy_store(engine));
   Request request{.prompt = {3, 1, 4}, .max_tokens = 500, .stop = {"no such text", "xx!", "ab!"}};
   const Answer plain = plain_answer(engine, request);
   ASSERT_NE(plain.text.find("xxxx"), std::string::npos);
   engine.costs();
   for (const int depth : {0, 1, 4, 8, 16, kAutoDepth}) {
-    for (const auto kind : {DrafterKind::None, DrafterKind::Lookup, DrafterKind::Scripted}) {
+    for (const auto kind :
+         {DrafterKind::None, DrafterKind::Lookup, DrafterKind::Scripted, DrafterKind::Union}) {
       request.depth = depth;
       request.drafter = kind;
       request.script = plain.tokens;

@@ -8,6 +8,7 @@
 #include "spec/lookup.h"
 #include "tests/toy_engine.h"
 #include "tests/toy_runs.h"
+#include "tests/toy_store.h"
 
 namespace paceline {
 namespace {
@@ -51,8 +52,8 @@ std::vector<std::pair<std::string, Tokens>> scripts_over(const Tokens& plain, in
 
 void expect_lossless(const ToyOptions& toy, int n_prompt, int n_tokens,
                      const std::vector<int>& depths) {
-  const Engine engine =
-      toy_engine(toy, {}, 2000, std::make_unique<ToyTokenizer>(letter_pairs(300)));
+  Engine engine = toy_engine(toy, {}, 2000, std::make_unique<ToyTokenizer>(letter_pairs(300)));
+  engine.use_store(toy_store(engine));
   const Request request{.prompt = some_prompt(n_prompt, toy.vocab_size), .max_tokens = n_tokens};
   const Answer plain = plain_answer(engine, request);
   ASSERT_EQ(static_cast<int>(plain.tokens.size()), n_tokens);
@@ -66,11 +67,20 @@ void expect_lossless(const ToyOptions& toy, int n_prompt, int n_tokens,
       expect_plain(answer(engine, scripted(request, script, depth)),
                    name + ", depth " + std::to_string(depth));
     }
-    Request lookup = request;
-    lookup.depth = depth;
-    expect_plain(answer(engine, lookup), "lookup, depth " + std::to_string(depth));
+    for (const auto kind : {DrafterKind::Lookup, DrafterKind::Union}) {
+      Request other = request;
+      other.depth = depth;
+      other.drafter = kind;
+      const Answer got = answer(engine, other);
+      expect_plain(got, got.drafter + ", depth " + std::to_string(depth));
+    }
   }
-  expect_plain(answer(engine, request), "lookup, auto");
+  for (const auto kind : {DrafterKind::Lookup, DrafterKind::Union}) {
+    Request other = request;
+    other.drafter = kind;
+    const Answer got = answer(engine, other);
+    expect_plain(got, got.drafter + ", auto");
+  }
   for (const auto& [name, script] : scripts_over(plain.tokens, toy.vocab_size)) {
     expect_plain(answer(engine, scripted(request, script, kAutoDepth)), name + ", auto");
   }
@@ -151,11 +161,31 @@ TEST(Lossless, HoldsForRandomRuns) {
   }
 }
 
+TEST(Union, ReportsWhoDraftedWhat) {
+  Engine engine = toy_engine({.memory = 3});
+  const Request request{
+      .prompt = some_prompt(20, 300), .max_tokens = 100, .depth = 4, .drafter = DrafterKind::Union};
+  // Text that never repeats: lookup has nothing, and a store of other answers next to nothing.
+  EXPECT_EQ(answer(engine, request).stats.accepted_by_depth[0], 0);
+  // A store of this very answer knows it by heart, from the second token on.
+  StoreBuilder builder("", 300);
+  builder.add(plain_answer(engine, request).tokens);
+  const std::string path = testing::TempDir() + "union.plstore";
+  ASSERT_TRUE(builder.save(path));
+  engine.use_store(*NgramStore::open(path));
+  const Answer got = answer(engine, request);
+  EXPECT_EQ(got.drafter, "union");
+  EXPECT_GT(got.stats.accepted_by_source[static_cast<int>(DraftSource::Store)], 70);
+  EXPECT_GE(got.stats.drafted_by_source[static_cast<int>(DraftSource::Store)],
+            got.stats.accepted_by_source[static_cast<int>(DraftSource::Store)]);
+  EXPECT_GT(got.stats.tokens_per_round(), 3.5);
+}
+
 TEST(Lookup, DraftsWellWhereTextRepeatsAndIsSilentOnNewText) {
   // Two tokens decide the next, over five words: a cycle of at most 25 before long.
   const Engine repeating = toy_engine({.speech = 5, .memory = 2});
   const Request request{.prompt = some_prompt(20, 300), .max_tokens = 400, .depth = 8};
-  const Answer got = answer(repeating, request);
+  const Answer got = answer(repeating, request);  // auto, and there is neither head nor store
   EXPECT_EQ(got.drafter, "lookup");
   EXPECT_GT(got.stats.tokens_per_round(), 6);
   EXPECT_GT(got.stats.accepted_by_source[static_cast<int>(DraftSource::Lookup)], 300);

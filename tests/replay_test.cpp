@@ -8,6 +8,7 @@
 #include "spec/lookup.h"
 #include "tests/toy_engine.h"
 #include "tests/toy_runs.h"
+#include "tests/toy_store.h"
 
 namespace paceline {
 namespace {
@@ -147,6 +148,36 @@ TEST(Replay, CountsLookupsRoundsAsTheLiveRunDoes) {
   }
   EXPECT_GT(ended, 100);
   EXPECT_GT(accepted, 1000);
+}
+
+TEST(Replay, CountsTheUnionsRoundsAsTheLiveRunDoes) {
+  std::mt19937 random(8);
+  int64_t by_lookup = 0;
+  int64_t by_store = 0;
+  for (int run = 0; run < 100; ++run) {
+    Case of = random_case(random, run);
+    of.request.drafter = run % 2 == 0 ? DrafterKind::Union : DrafterKind::Auto;
+    Engine engine =
+        toy_engine(of.toy, of.end_ids, 2000, std::make_unique<ToyTokenizer>(letter_pairs(300)));
+    engine.use_store(toy_store(engine, 3));
+    const Answer live = answer(engine, of.request);
+    ASSERT_EQ(live.error, "");
+    if (of.request.depth > 0) {
+      EXPECT_EQ(live.drafter, "union");
+    }
+    by_lookup += live.stats.accepted_by_source[static_cast<int>(DraftSource::Lookup)];
+    by_store += live.stats.accepted_by_source[static_cast<int>(DraftSource::Store)];
+    const RoundCounts want = live.stats;
+    const Tokens text = joined(of.request.prompt, live.tokens);
+    const auto counts = engine.replay({.tokens = text,
+                                       .n_prompt = static_cast<int>(of.request.prompt.size()),
+                                       .budget = of.request.max_tokens},
+                                      of.request);
+    ASSERT_TRUE(counts);
+    EXPECT_EQ(*counts, want) << "run " << run;
+  }
+  EXPECT_GT(by_lookup, 200);
+  EXPECT_GT(by_store, 200);
 }
 
 TEST(NegativeControl, AReplayWithAnotherBudgetOrOtherDraftsCountsOtherwise) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "apps/generate_report.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 
@@ -65,6 +66,8 @@ Json arm_json(const ArmSummary& arm) {
       {"tokens_per_round", to_json(tokens_per_round(arm))},
       {"drafted_by_depth", arm.drafted_by_depth},
       {"accepted_by_depth", arm.accepted_by_depth},
+      {"drafted_by_source", by_source_json(arm.drafted_by_source)},
+      {"accepted_by_source", by_source_json(arm.accepted_by_source)},
       {"joint_acceptance", std::move(joint)},
       {"conditional_acceptance", std::move(conditional)},
       {"tokens_per_second", to_json(rate(arm.tokens_per_second))},

@@ -101,6 +101,7 @@ Result<Input> converse(const ChatFlags& flags, const Engine& engine,
     messages.push_back({"user", line});
     const auto result = answer(flags, engine, messages);
     if (result) {
+      engine.learn(result->token_ids);
       messages.push_back({"assistant", result->text});
     } else if (result.error().code == ErrorCode::TooLarge ||
                result.error().code == ErrorCode::BadUsage) {
@@ -132,7 +133,7 @@ int chat(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("chat", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  if (auto ok = given.spec.check(); !ok) return fail("chat", ok.error());
+  if (auto ok = given.spec.check(true); !ok) return fail("chat", ok.error());
   if (given.spec.depths.size() != 1) {
     return fail("chat", {ErrorCode::BadUsage, "--depths wants one depth here; generate compares"});
   }
@@ -142,7 +143,7 @@ int chat(Args args) {
   if (auto ok = given.decode.check(); !ok) return fail("chat", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("chat", ok.error());
 
-  const auto engine = given.model.open();
+  const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
   if (!engine) return fail("chat", engine.error());
   if (engine->chat_template() == nullptr || engine->tokenizer() == nullptr) {
     return fail("chat", {ErrorCode::Unsupported, "the model has no chat template; use generate"});
@@ -154,6 +155,7 @@ int chat(Args args) {
   std::vector<ChatMessage> messages;
   const auto ended = converse(given, *engine, messages);
   if (!ended) return fail("chat", ended.error());
+  if (auto kept = keep_learnt(*engine); !kept) return fail("chat", kept.error());
   if (stdout_is_terminal() && *ended != Input::Line) say("\n");
   report["messages"] = messages_json(messages);
   if (auto written = given.json.write(report); !written) return fail("chat", written.error());

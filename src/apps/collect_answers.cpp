@@ -76,13 +76,12 @@ class Collector {
       const Prompt& prompt = *work_[n_begun_];
       auto one = std::make_unique<Running>(
           Running{.index = n_begun_,
-                  .recorder = StreamRecorder(prompt.id, prompt.category, prompt.ids, options_.type,
-                                             engine_.model().info().dim),
+                  .recorder = StreamRecorder(prompt.id, prompt.category, prompt.ids, options_.rows),
                   .generation = {}});
       Request request = request_;
       request.prompt = prompt.ids;
       request.sampling.seed = seed_of(seed_, prompt.id);
-      request.tap = &one->recorder;
+      request.row_sink = &one->recorder;
       auto generation = engine_.start(request);
       if (!generation) return in_prompt(prompt, generation.error());
       one->generation = std::move(*generation);
@@ -116,13 +115,9 @@ class Collector {
          next = finished_.find(n_written_)) {
       const NewStream& stream = next->second;
       if (auto added = dump_.add(stream); !added) return added;
-      progress_.positions += stream.hiddens.rows();
-      progress_.own_top1 += stream.own_top1;
-      progress_.scored += static_cast<int64_t>(stream.tokens.size()) - stream.n_prompt;
-      if (stream.cycle_start < stream.hiddens.rows()) ++progress_.cyclic;
+      progress_.count(stream);
       finished_.erase(next);
       ++n_written_;
-      ++progress_.written;
     }
     return {};
   }
@@ -144,24 +139,39 @@ class Collector {
 
 }  // namespace
 
-Result<CollectProgress> collect_answers(const Engine& engine, const std::vector<Prompt>& prompts,
-                                        const Request& request, uint64_t seed,
-                                        const CollectAnswers& options, DumpWriter& dump) {
+void CollectProgress::count(const NewStream& stream) {
+  ++written;
+  positions += stream.hiddens.rows();
+  own_top1 += stream.own_top1;
+  scored += static_cast<int64_t>(stream.tokens.size()) - stream.n_prompt;
+  if (stream.cycle_start < stream.hiddens.rows()) ++cyclic;
+}
+
+Result<std::vector<const Prompt*>> work_left(const std::vector<Prompt>& prompts,
+                                             const DumpWriter& dump) {
   std::vector<const Prompt*> work;
   for (const Prompt& prompt : prompts) {
     if (!dump.has(prompt.id)) {
       work.push_back(&prompt);
-    } else if (!dump.has_prompt(prompt.id, prompt.ids)) {
+    } else if (!dump.has_of(prompt.id, prompt.ids)) {
       return Error{ErrorCode::BadUsage,
-                   fmt::format("the dump holds a stream {} of another prompt; give the prompts "
+                   fmt::format("the dump holds a stream {} that was made of another prompt; use "
                                "other ids, or another folder",
                                quoted_name(prompt.id))};
     }
   }
+  return work;
+}
+
+Result<CollectProgress> collect_answers(const Engine& engine, const std::vector<Prompt>& prompts,
+                                        const Request& request, uint64_t seed,
+                                        const CollectAnswers& options, DumpWriter& dump) {
+  auto work = work_left(prompts, dump);
+  if (!work) return work.error();
   CollectProgress progress;
   progress.total = prompts.size();
-  progress.skipped = prompts.size() - work.size();
-  return Collector(engine, std::move(work), request, seed, options, dump, progress).run();
+  progress.skipped = prompts.size() - work->size();
+  return Collector(engine, *std::move(work), request, seed, options, dump, progress).run();
 }
 
 }  // namespace paceline::apps

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/prompt_flags.h"
+#include "apps/stream_recorder.h"
 #include "engine/engine.h"
 #include "io/dump_writer.h"
 
@@ -24,18 +25,26 @@ struct CollectProgress {
   double tokens_per_second() const {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   }
+  double own_top1_share() const {
+    return scored > 0 ? static_cast<double>(own_top1) / static_cast<double>(scored) : 0;
+  }
+  void count(const NewStream& stream);  // as written
 };
 
 struct CollectAnswers {
   int batch = 16;  // sequences side by side
-  DumpType type = DumpType::Bf16;
+  RowKind rows;
   std::function<void(const CollectProgress&)> progress;
   std::function<bool()> stop;  // looked at between steps; what is not written then is lost
 };
 
+// Those that the dump has no stream of. One of the same id that was made of other tokens is
+// refused.
+Result<std::vector<const Prompt*>> work_left(const std::vector<Prompt>& prompts,
+                                             const DumpWriter& dump);
+
 // request: all of a request but its prompt and seed, which is made from `seed` and the prompt's id,
-// so that a text does not depend on what ran before or beside it. Prompts that the dump has are
-// skipped; a stream of the same id with another prompt is refused before anything runs.
+// so that a text does not depend on what ran before or beside it.
 Result<CollectProgress> collect_answers(const Engine& engine, const std::vector<Prompt>& prompts,
                                         const Request& request, uint64_t seed,
                                         const CollectAnswers& options, DumpWriter& dump);

@@ -15,6 +15,8 @@ int bench(Args args);
 int drift(Args args);
 int inspect(Args args);
 int probe(Args args);
+int replay(Args args);
+int store(Args args);
 int tokenize(Args args);
 int train(Args args);
 int parity(Args args);

@@ -5,17 +5,24 @@ namespace paceline::apps {
 void DumpFlags::add(Flags& flags, const std::string& folder_flag, const std::string& help) {
   flags.text(folder_flag, "DUMP", folder, help);
   flags.choice("--dump-type", {"bf16", "f32"}, type, "type of the hiddens in it (default: bf16)");
+  flags.choice("--tap", {"after", "before"}, tap,
+               "hiddens after the trunk's final norm (default), or before it");
+}
+
+RowKind DumpFlags::rows(const Engine& engine) const {
+  return {.tap = static_cast<Tap>(tap),
+          .type = static_cast<TapType>(type),
+          .width = engine.model().info().dim};
 }
 
 DumpHeader DumpFlags::header(const Engine& engine, uint64_t seed, const Json& settings,
                              const std::string& prompts_sha256) const {
   constexpr const char* kWeights[] = {"native", "bf16", "f32"};
   constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
-  constexpr const char* kTaps[] = {"after", "before"};
   const ModelInfo& info = engine.model().info();
   return {.hidden_width = info.dim,
-          .type = dump_type(),
-          .tap = kTaps[tap],
+          .type = static_cast<TapType>(type),
+          .tap = static_cast<Tap>(tap),
           .family = info.family,
           .vocab_size = info.vocab_size,
           .model_sha256 = engine.model_sha256(),

@@ -6,6 +6,7 @@
 
 #include "apps/flags.h"
 #include "apps/json_file.h"
+#include "apps/stream_recorder.h"
 #include "engine/engine.h"
 #include "io/dump_writer.h"
 
@@ -19,7 +20,7 @@ struct DumpFlags {
   // folder_flag: "--out"
   void add(Flags& flags, const std::string& folder_flag, const std::string& help);
 
-  DumpType dump_type() const { return static_cast<DumpType>(type); }
+  RowKind rows(const Engine& engine) const;
   // settings: what else decides which streams come of the same prompts.
   DumpHeader header(const Engine& engine, uint64_t seed, const Json& settings,
                     const std::string& prompts_sha256) const;

@@ -1,20 +1,29 @@
 #include "apps/gate_report.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "apps/interrupt.h"
 #include "apps/say.h"
+#include "io/shown.h"
 
 namespace paceline::apps {
+namespace {
+
+bool uses_store(DrafterKind kind) {
+  return kind == DrafterKind::Auto || kind == DrafterKind::Union;
+}
+bool uses_head(DrafterKind kind) { return uses_store(kind) || kind == DrafterKind::Mtp; }
+
+}  // namespace
 
 void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report) {
   report["allow_inexact"] = spec.allow_inexact;
   report["gate"] = nullptr;
-  const bool drafts =
-      spec.kind() != DrafterKind::None &&
-      std::any_of(spec.depths.begin(), spec.depths.end(), [](int depth) { return depth != 0; });
-  if (!drafts) return;
+  if (!spec.drafts_at_all()) return;
+  if (const HeadInUse* head = engine.head(); head != nullptr && uses_head(spec.kind()))
+    say(stderr, "draft head: {}\n", shown_path(head->file));
+  if (const StoreInUse* store = engine.store(); store != nullptr && uses_store(spec.kind()))
+    say(stderr, "store of n-grams: {}\n", shown_path(store->file));
   const GateVerdict& gate = engine.gate(interrupted);
   report["gate"] = Json{{"verdict", to_string(gate.verdict)},
                         {"reason", gate.reason},
@@ -27,6 +36,16 @@ void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report) {
     say(stderr, "speculation is off, since its text could differ from plain text: {}\n",
         gate.reason);
   }
+}
+
+Result<void> keep_learnt(const Engine& engine) {
+  const auto learnt = engine.save_learnt();
+  if (!learnt) return learnt.error();
+  if (learnt->tokens > 0) {
+    say(stderr, "learnt {} tokens; to forget all that was learnt, remove {}\n", learnt->tokens,
+        shown_path(learnt->file));
+  }
+  return {};
 }
 
 }  // namespace paceline::apps

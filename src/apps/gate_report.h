@@ -7,8 +7,12 @@
 
 namespace paceline::apps {
 
-// Asks the gate if some arm drafts: says so once, on standard error, when it declines or is
-// overruled, and adds `gate` and `allow_inexact` to the report (null where nothing drafts).
+// If some arm drafts: names the draft head, if it is one, asks the gate, and says once, on standard
+// error, when it declines or is overruled. Adds `gate` and `allow_inexact` to the report (null
+// where nothing drafts).
 void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report);
+
+// Puts away what --learn learnt, and says where.
+Result<void> keep_learnt(const Engine& engine);
 
 }  // namespace paceline::apps

@@ -62,6 +62,7 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
       TextSink sink(streams, color);
       auto arm = run_arm(engine, request, sink);
       if (!arm) return arm.error();
+      if (result.arms.empty()) engine.learn(arm->token_ids);  // the others write the same
       result.arms.push_back(*std::move(arm));
     }
     results.push_back(std::move(result));
@@ -87,7 +88,7 @@ int generate(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("generate", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  if (auto ok = given.spec.check(); !ok) return fail("generate", ok.error());
+  if (auto ok = given.spec.check(true); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
   const auto sources = given.prompts.read();
@@ -96,7 +97,7 @@ int generate(Args args) {
   if (!scripts) return fail("generate", scripts.error());
 
   catch_interrupts();
-  const auto engine = given.model.open();
+  const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
   if (!engine) return fail("generate", engine.error());
   const auto prompts = given.prompts.encode(*sources, *engine);
   if (!prompts) return fail("generate", prompts.error());
@@ -115,6 +116,7 @@ int generate(Args args) {
                                 [](const PromptResult& result) { return result.identical(); });
   print_summary(*results, given.spec.depths);
   if (interrupted()) say(stderr, "interrupted\n");
+  if (auto kept = keep_learnt(*engine); !kept) return fail("generate", kept.error());
   report["interrupted"] = interrupted();
   report["identical"] = same;
   report["results"] = results_json(*results);

@@ -57,10 +57,6 @@ Json logprob_json(const TokenLogprob& token) {
 
 Json arm_json(const ArmResult& arm) {
   const GenerationStats& stats = arm.stats;
-  Json by_source = Json::object();
-  for (size_t i = 0; i < stats.accepted_by_source.size(); ++i) {
-    by_source[to_string(static_cast<DraftSource>(i))] = stats.accepted_by_source[i];
-  }
   Json logprobs = Json::array();
   for (const TokenLogprob& token : arm.logprobs) logprobs.push_back(logprob_json(token));
   return Json{{"depth", depth_json(arm.depth)},
@@ -74,7 +70,8 @@ Json arm_json(const ArmResult& arm) {
               {"proposed", stats.proposed},
               {"drafted_by_depth", stats.drafted_by_depth},
               {"accepted_by_depth", stats.accepted_by_depth},
-              {"accepted_by_source", std::move(by_source)},
+              {"drafted_by_source", by_source_json(stats.drafted_by_source)},
+              {"accepted_by_source", by_source_json(stats.accepted_by_source)},
               {"prompt_tokens", stats.prompt_tokens},
               {"prefill_seconds", stats.prefill_seconds},
               {"decode_seconds", stats.decode_seconds()},
@@ -89,6 +86,7 @@ struct ArmTotal {
   int64_t rounds = 0;
   double seconds = 0;
   std::vector<int64_t> accepted;  // by depth
+  std::vector<int64_t> by_source;
 
   void add(const ArmResult& arm) {
     drafter = arm.drafter;
@@ -99,6 +97,9 @@ struct ArmTotal {
     const auto& by_depth = arm.stats.accepted_by_depth;
     if (accepted.size() < by_depth.size()) accepted.resize(by_depth.size());
     for (size_t d = 0; d < by_depth.size(); ++d) accepted[d] += by_depth[d];
+    by_source.resize(kDraftSources);
+    for (size_t i = 0; i < arm.stats.accepted_by_source.size(); ++i)
+      by_source[i] += arm.stats.accepted_by_source[i];
   }
   double tokens_per_second() const {
     return seconds > 0 ? static_cast<double>(round_tokens) / seconds : 0;
@@ -118,7 +119,26 @@ std::string acceptance(const ArmTotal& total) {
   return text + (total.accepted.size() > kShown ? " ..." : "");
 }
 
+// "; by lookup 310, mtp 95, store 120", where more than one source had drafts that stood.
+std::string sources(const ArmTotal& total) {
+  std::string text;
+  int n = 0;
+  for (size_t i = 0; i < total.by_source.size(); ++i) {
+    if (total.by_source[i] == 0) continue;
+    text += fmt::format("{}{} {}", n++ == 0 ? "; by " : ", ",
+                        to_string(static_cast<DraftSource>(i)), total.by_source[i]);
+  }
+  return n > 1 ? text : "";
+}
+
 }  // namespace
+
+Json by_source_json(const std::vector<int64_t>& counts) {
+  Json json = Json::object();
+  for (size_t i = 0; i < counts.size(); ++i)
+    json[to_string(static_cast<DraftSource>(i))] = counts[i];
+  return json;
+}
 
 bool PromptResult::identical() const {
   return std::all_of(arms.begin(), arms.end(),
@@ -160,6 +180,7 @@ void print_summary(const std::vector<PromptResult>& results, const std::vector<i
       say(stderr, "  {:.2f}x", total.tokens_per_second() / totals[0].tokens_per_second());
     }
     if (!total.accepted.empty()) say(stderr, "  accepted by depth{}", acceptance(total));
+    say(stderr, "{}", sources(total));
     say(stderr, "\n");
   }
   if (compared > 0) {

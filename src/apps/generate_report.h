@@ -19,6 +19,8 @@ struct PromptResult {
   bool identical() const;
 };
 
+// {"lookup": 310, "mtp": 95, ...}
+Json by_source_json(const std::vector<int64_t>& counts);
 Json results_json(const std::vector<PromptResult>& results);
 // A line an arm, over all prompts, on standard error.
 void print_summary(const std::vector<PromptResult>& results, const std::vector<int>& depths);

@@ -30,6 +30,8 @@ constexpr std::array kCommands = {
     Command{"collect", collect, "record a model's answers with its hiddens, for a draft head"},
     Command{"train", train, "teach a draft head on a dump"},
     Command{"drift", drift, "say whether two runs wrote the same, by token ids"},
+    Command{"replay", replay, "count over a dump what drafts would have stood, without the trunk"},
+    Command{"store", store, "make a store of n-grams of a dump's answers"},
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},
     Command{"probe", probe, "prove on this machine that a model's blocks equal its chains"},

@@ -39,7 +39,7 @@ void ModelFlags::add(Flags& flags) {
       "of the noise that tokens are drawn with; recorded in reports (default: 1)");
 }
 
-Result<Engine> ModelFlags::open() const {
+Result<Engine> ModelFlags::open(const HeadChoice& head, const StoreChoice& store) const {
   ProgressLine progress;
   EngineOptions options;
   options.threads = threads;
@@ -47,6 +47,11 @@ Result<Engine> ModelFlags::open() const {
   if (cache >= 0) options.cache = static_cast<CacheType>(cache);
   options.context = context;
   options.wide_kernels = kernels == 1;
+  options.use_head = head.load;
+  options.head = head.file;
+  options.use_store = store.load;
+  options.store = store.file;
+  options.learn = store.learn;
   if (numerics >= 0) options.numerics = static_cast<Numerics>(numerics);
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   return Engine::open(model, options);
@@ -62,6 +67,7 @@ Json report_header(const std::string& command, const ModelFlags& flags, const En
                    const std::string& drafter) {
   const ModelInfo& info = engine.model().info();
   const measure::Machine machine = measure::this_machine();
+  const NgramStore* store = engine.store() == nullptr ? nullptr : engine.store()->store.get();
   const bool huge = info.huge_bytes * 2 >= info.weight_bytes;
   constexpr const char* kWeights[] = {"native", "bf16", "f32"};
   constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
@@ -71,7 +77,9 @@ Json report_header(const std::string& command, const ModelFlags& flags, const En
       {"commit", commit()},
       {"model", flags.model},
       {"model_sha256", engine.model_sha256()},
-      {"head_sha256", nullptr},
+      {"head_sha256", engine.head() == nullptr ? Json(nullptr) : Json(engine.head()->sha256)},
+      {"store_sha256", store == nullptr ? Json(nullptr) : Json(store->sha256())},
+      {"store_bytes", store == nullptr ? Json(nullptr) : Json(store->bytes())},
       {"family", info.family},
       {"numerics", info.numerics},
       {"kernels", flags.kernels == 0 ? "exact" : "wide"},

@@ -1,7 +1,10 @@
 #include "apps/spec_flags.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "apps/text_file.h"
@@ -10,7 +13,21 @@
 namespace paceline::apps {
 namespace {
 
-constexpr const char* kDrafters[] = {"auto", "none", "lookup", "scripted"};
+struct NamedDrafter {
+  const char* name;
+  DrafterKind kind;
+};
+constexpr std::array kDrafters = {
+    NamedDrafter{"auto", DrafterKind::Auto},     NamedDrafter{"none", DrafterKind::None},
+    NamedDrafter{"lookup", DrafterKind::Lookup}, NamedDrafter{"mtp", DrafterKind::Mtp},
+    NamedDrafter{"union", DrafterKind::Union},   NamedDrafter{"scripted", DrafterKind::Scripted}};
+
+std::string drafter_names(const char* between) {
+  std::string names;
+  for (const NamedDrafter& drafter : kDrafters)
+    names += (names.empty() ? "" : between) + std::string(drafter.name);
+  return names;
+}
 
 Result<int> parse_depth(std::string_view text) {
   if (text == "auto") return kAutoDepth;
@@ -52,20 +69,17 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
   default_depths_ = std::move(default_depths);
   flags.group("Speculation");
   flags.value(
-      "--drafter", "auto|none|lookup|scripted",
+      "--drafter", drafter_names("|"),
       [this](std::string_view given) -> Result<void> {
-        for (int i = 0; i < 4; ++i) {
-          if (given != kDrafters[i]) continue;
-          drafter = i;
+        for (size_t i = 0; i < kDrafters.size(); ++i) {
+          if (given != kDrafters[i].name) continue;
+          drafter = static_cast<int>(i);
           return {};
         }
-        if (given == "mtp" || given == "union") {
-          return Error{ErrorCode::Unsupported,
-                       fmt::format("{}: this version has no draft heads; use auto", given)};
-        }
-        return wants("one of auto, none, lookup, scripted", given);
+        return wants("one of " + drafter_names(", "), given);
       },
-      "who drafts (default: auto, which is lookup)");
+      "who drafts (default: auto, which is union where the model has a head or a store, else "
+      "lookup)");
   flags.value(
       "--depth", "K|auto",
       [this](std::string_view given) -> Result<void> {
@@ -96,16 +110,18 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
              "what the scripted drafter drafts: ids of the answer, a line a prompt");
   flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0",
                  "0: drafts form a chain");
-  const std::string no_heads = "this version has no draft heads; leave it out";
-  flags.off_only("--head", "FILE", {""}, no_heads, "not in this version");
-  flags.off_only("--store", "FILE", {""}, "this version has no n-gram store; leave it out",
-                 "not in this version");
-  flags.absent("--learn", "this version has no n-gram store; leave it out", "not in this version");
+  flags.text("--head", "FILE", head,
+             "draft head (default: the one found for the model: in it, beside it, in heads/)");
+  flags.text("--store", "FILE", store,
+             "n-grams of the model's own answers (default: those found for the model: learnt here, "
+             "or in heads/)");
+  flags.flag("--learn", learn,
+             "answers make the store grow: FILE, or one in your data folder; prompts do not");
   flags.flag("--allow-inexact", allow_inexact,
              "draft even where the gate has not found this model exact on this machine");
 }
 
-Result<void> SpecFlags::check() {
+Result<void> SpecFlags::check(bool learns) {
   if (depth_ && !depths.empty()) {
     return Error{ErrorCode::BadUsage, "--depth and --depths are given both; use one"};
   }
@@ -117,16 +133,35 @@ Result<void> SpecFlags::check() {
   if (drafts && kind() != DrafterKind::Scripted) {
     return Error{ErrorCode::BadUsage, "--drafts goes with --drafter scripted only"};
   }
+  if (head && head->empty()) return Error{ErrorCode::BadUsage, "--head wants the name of a file"};
+  if (store && store->empty())
+    return Error{ErrorCode::BadUsage, "--store wants the name of a file"};
+  if (learn && !learns)
+    return Error{ErrorCode::BadUsage, "--learn is for generate and chat; leave it out"};
   return {};
 }
 
-DrafterKind SpecFlags::kind() const {
-  constexpr DrafterKind kKinds[] = {DrafterKind::Auto, DrafterKind::None, DrafterKind::Lookup,
-                                    DrafterKind::Scripted};
-  return kKinds[drafter];
+DrafterKind SpecFlags::kind() const { return kDrafters[static_cast<size_t>(drafter)].kind; }
+
+bool SpecFlags::drafts_at_all() const {
+  return kind() != DrafterKind::None &&
+         std::any_of(depths.begin(), depths.end(), [](int depth) { return depth != 0; });
 }
 
-const char* SpecFlags::drafter_name() const { return kDrafters[drafter]; }
+HeadChoice SpecFlags::head_choice() const {
+  const bool may_use =
+      kind() == DrafterKind::Auto || kind() == DrafterKind::Mtp || kind() == DrafterKind::Union;
+  return {.load = head.has_value() || (may_use && drafts_at_all()), .file = head.value_or("")};
+}
+
+StoreChoice SpecFlags::store_choice() const {
+  const bool may_use = kind() == DrafterKind::Auto || kind() == DrafterKind::Union;
+  return {.load = store.has_value() || learn || (may_use && drafts_at_all()),
+          .file = store.value_or(""),
+          .learn = learn};
+}
+
+const char* SpecFlags::drafter_name() const { return kDrafters[static_cast<size_t>(drafter)].name; }
 
 Result<std::vector<std::vector<TokenId>>> SpecFlags::read_scripts(size_t n_prompts) const {
   std::vector<std::vector<TokenId>> scripts;

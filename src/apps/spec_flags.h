@@ -6,20 +6,29 @@
 #include <vector>
 
 #include "apps/flags.h"
+#include "apps/model_flags.h"
 #include "engine/engine.h"
 
 namespace paceline::apps {
 
 struct SpecFlags {
-  int drafter = 0;                    // index into auto, none, lookup, scripted
+  int drafter = 0;                    // index into auto, none, lookup, mtp, union, scripted
   std::vector<int> depths;            // arms in order; kAutoDepth among them
   std::optional<std::string> drafts;  // file of a scripted drafter
+  std::optional<std::string> head;    // file of a draft head
+  std::optional<std::string> store;   // file of a store of n-grams
+  bool learn = false;                 // answers go into it
   bool allow_inexact = false;
 
   void add(Flags& flags, const std::string& depths_help, std::vector<int> default_depths);
-  // What only all flags together can tell.
-  Result<void> check();
+  // What only all flags together can tell. learns: whether the command can.
+  Result<void> check(bool learns = false);
   DrafterKind kind() const;
+  // Whether some arm asks for drafts.
+  bool drafts_at_all() const;
+  // Which draft head is to be loaded.
+  HeadChoice head_choice() const;
+  StoreChoice store_choice() const;
   const char* drafter_name() const;
   // The token ids that the scripted drafter drafts, for each of n prompts; empty without one.
   Result<std::vector<std::vector<TokenId>>> read_scripts(size_t n_prompts) const;

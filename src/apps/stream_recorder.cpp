@@ -21,13 +21,14 @@ int cycle_start(const NewStream& stream) {
 }  // namespace
 
 StreamRecorder::StreamRecorder(std::string id, std::string category,
-                               std::span<const TokenId> prompt, DumpType type, int width)
-    : stream_{.id = std::move(id),
+                               std::span<const TokenId> prompt, const RowKind& kind)
+    : tap_(kind.tap),
+      stream_{.id = std::move(id),
               .category = std::move(category),
               .n_prompt = static_cast<int>(prompt.size()),
               .own_top1 = 0,
               .tokens = {prompt[0]},
-              .hiddens = HiddenRows(type, width)} {
+              .hiddens = HiddenRows(kind.type, kind.width)} {
   for (int source = 0; source < kDraftSources; ++source)
     stream_.sources.emplace_back(to_string(static_cast<DraftSource>(source)));
 }
@@ -53,6 +54,11 @@ NewStream StreamRecorder::finish(FinishReason reason, int budget) {
   stream_.cycle_start = cycle_start(stream_);
   if (stream_.rounds.empty()) stream_.sources.clear();
   return std::move(stream_);
+}
+
+NewStream StreamRecorder::finish_text() {
+  stream_.given_text = true;
+  return finish(FinishReason::Length, static_cast<int>(stream_.tokens.size()) - stream_.n_prompt);
 }
 
 }  // namespace paceline::apps

@@ -16,14 +16,17 @@
 #include "base/types.h"
 #include "engine/gate.h"
 #include "engine/probe.h"
-#include "engine/row_tap.h"
+#include "engine/row_sink.h"
+#include "models/draft_head.h"
 #include "models/model.h"
 #include "models/registry.h"
 #include "spec/counts.h"
 #include "spec/drafter.h"
 #include "spec/policy.h"
+#include "spec/replay.h"
 #include "spec/sampling_options.h"
 #include "spec/sequence.h"
+#include "spec/store.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -42,11 +45,21 @@ struct EngineOptions {
   // A negative control for tests and probes: kernels that sum several rows in another order than
   // one. Speculation with them may differ from plain decoding.
   bool wide_kernels = false;
+  // Whether a draft head is loaded beside the model: this file, or where none is named the one that
+  // is found for the model (engine/head_search.h tells where).
+  bool use_head = true;
+  std::filesystem::path head = {};
+  // The same for a store of n-grams (engine/trunk_store.h). learn: answers handed to learn() are to
+  // make the file that is named grow, or one of this machine's.
+  bool use_store = true;
+  std::filesystem::path store = {};
+  bool learn = false;
   // Called while loading with what is being done and the share done so far, 0 to 1.
   std::function<void(std::string_view what, double share)> progress = {};
 };
 
-enum class DrafterKind { Auto, None, Lookup, Scripted };
+// Auto: the union where there is a head or a store, else lookup.
+enum class DrafterKind { Auto, None, Lookup, Scripted, Mtp, Union };
 
 struct Request {
   std::vector<TokenId> prompt;  // at least one token
@@ -64,7 +77,7 @@ struct Request {
   bool allow_inexact = false;
   // Gets every committed row; not owned, and must outlive the generation. The whole prompt is read
   // for it, whatever earlier generations have read.
-  RowTap* tap = nullptr;
+  RowSink* row_sink = nullptr;
 };
 
 enum class FinishReason { None, Stop, Length, Interrupted };
@@ -94,6 +107,26 @@ struct GenerationStats : RoundCounts {
   double tokens_per_second() const {
     return decode_seconds() > 0 ? static_cast<double>(round_tokens) / decode_seconds() : 0;
   }
+};
+
+// The draft head of an engine.
+struct HeadInUse {
+  std::filesystem::path file;  // of its own, or the checkpoint
+  bool in_checkpoint = false;
+  std::string sha256;  // of the file; in a checkpoint of the names and bytes of its tensors
+  HeadInfo info;
+};
+
+// The store of n-grams of an engine.
+struct StoreInUse {
+  std::filesystem::path file;  // empty: not from one
+  std::shared_ptr<const NgramStore> store;
+};
+
+// What save_learnt() did.
+struct Learnt {
+  int64_t tokens = 0;  // that were new
+  std::filesystem::path file;
 };
 
 class Engine;
@@ -130,7 +163,7 @@ class Generation {
   const std::string& text() const;  // what has become certain, without end token and stop string
   const std::vector<TokenLogprob>& logprobs() const;
   const GenerationStats& stats() const;
-  const char* drafter() const;  // "none", "lookup", "scripted"
+  const char* drafter() const;  // "none", "lookup", "scripted", "mtp", "union"
   // Whether the request asked for drafts and the gate declined: the run is plain.
   bool declined() const;
 
@@ -163,6 +196,29 @@ class Engine {
   CacheType cache_type() const;
   WeightsType weights() const;
   const std::string& model_sha256() const;  // "" when not made from a file; cached on disk
+  const HeadInUse* head() const;            // null: there is none
+  // Why there is none, a sentence: the places that were looked at, or what is wrong with the one
+  // found. Empty where there is one.
+  const std::string& no_head() const;
+  // For tests, studies and training: drafts come from this head from now on, which is packed as
+  // one from a file is. Before the first start().
+  Result<void> use_head(const HeadTensors& head);
+
+  const StoreInUse* store() const;  // null: there is none
+  // For tests and studies: drafts come from this store too. Before the first start().
+  void use_store(std::shared_ptr<const NgramStore> store);
+  // An answer of this model, without its prompt, for the store that EngineOptions::learn asked for;
+  // without that nothing happens. What this engine drafts does not change.
+  void learn(std::span<const TokenId> answer) const;
+  // Puts what was learnt since the last time into the file. Other processes may do so at the same
+  // time; nothing is lost.
+  Result<Learnt> save_learnt() const;
+
+  // The rounds that a live run of this request would have run over a text that is already written,
+  // its prompt among it: the same drafter, prompt read from the start. Of the request drafter,
+  // depth and script count. Nothing is written here, so no gate is asked. At depth auto by the
+  // costs of this machine.
+  Result<RoundCounts> replay(const RecordedText& text, const Request& request) const;
 
   // Prompt ids: the chat template where the model has one and raw is false, else the text with the
   // tokenizer's own BOS rule.

@@ -38,6 +38,8 @@ class Gate {
   static const DraftPermit* permit(const GateVerdict& verdict);
   // Whatever the verdict: the user said so.
   static const DraftPermit* overruled();
+  // For drafts over a text that is already written.
+  static const DraftPermit* replaying();
 };
 
 }  // namespace paceline

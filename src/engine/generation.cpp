@@ -78,7 +78,7 @@ Result<void> Generation::State::close_prompt(const TrunkOut& out, double pass_se
   stats.prefill_seconds += open_seconds_ + pass_seconds + seconds_since(start);
   if (!progress) return progress.error();
   prefilled = *progress != Progress::Prompt;
-  if (request.tap != nullptr) tap_chunk(first, out);
+  if (request.row_sink != nullptr) sink_chunk(first, out);
   if (prefilled) keep_prefix();
   return {};
 }
@@ -88,10 +88,10 @@ Result<void> Generation::State::close_round(const TrunkOut& out, double pass_sec
   const auto round = paceline::close_round(seq, round_, out, *drafter, depth, *rule, *this);
   if (!round) return round.error();
   stats.add(*round, round_.drafts);
-  if (request.tap != nullptr) {
+  if (request.row_sink != nullptr) {
     if (round->n_drafted > 0)
-      request.tap->drafted(round_.drafts.first(round->n_drafted), round->n_accepted);
-    request.tap->rows(seq.emitted, out.hidden.top(round->n_emitted));
+      request.row_sink->drafted(round_.drafts.first(round->n_drafted), round->n_accepted);
+    request.row_sink->rows(seq.emitted, out.at(request.row_sink->tap()).top(round->n_emitted));
   }
   stats.draft_seconds += round->draft_seconds;
   stats.verify_seconds += pass_seconds;
@@ -100,11 +100,12 @@ Result<void> Generation::State::close_round(const TrunkOut& out, double pass_sec
 }
 
 // The prompt's rows are followed by the prompt, the last one by the first token of the output.
-void Generation::State::tap_chunk(int first, const TrunkOut& out) {
+void Generation::State::sink_chunk(int first, const TrunkOut& out) {
   const int with_next = prefilled ? seq.block.rows() - 1 : seq.block.rows();
   const auto next = std::span(request.prompt).subspan(first + 1, with_next);
-  request.tap->rows(next, out.hidden.top(with_next));
-  if (prefilled) request.tap->rows({&seq.pending, 1}, out.hidden.middle(with_next, 1));
+  const Mat<const float> hidden = out.at(request.row_sink->tap());
+  request.row_sink->rows(next, hidden.top(with_next));
+  if (prefilled) request.row_sink->rows({&seq.pending, 1}, hidden.middle(with_next, 1));
 }
 
 Generation::State::~State() {
@@ -113,11 +114,13 @@ Generation::State::~State() {
 
 // For later requests that begin with this text.
 void Generation::State::keep_prefix() {
-  if (request.tap != nullptr) return;  // whoever records goes from text to text and takes none over
+  if (request.row_sink != nullptr)
+    return;  // whoever records goes from text to text and takes none over
   std::vector<TokenId> whole = request.prompt;
   whole.reserve(whole.size() + tokens.size());
   for (const EmittedToken& token : tokens) whole.push_back(token.id);
-  engine.prefixes.keep(whole, *seq.state);
+  if (head_drafter == nullptr) return engine.prefixes.keep(whole, *seq.state);
+  engine.prefixes.keep(whole, *seq.state, &head_drafter->settled(), head_drafter->settled_length());
 }
 
 bool Generation::State::emit(const EmittedToken& token, std::span<const float> logits) {
@@ -125,9 +128,9 @@ bool Generation::State::emit(const EmittedToken& token, std::span<const float> l
   if (request.logprobs >= 0) {
     logprobs.push_back(log_probabilities(logits, token.id, request.logprobs));
   }
-  if (request.tap != nullptr) {
+  if (request.row_sink != nullptr) {
     const bool greedy = request.sampling.is_greedy();  // then it is, without looking
-    request.tap->chosen(token.id, greedy || argmax(logits) == token.id);
+    request.row_sink->chosen(token.id, greedy || argmax(logits) == token.id);
   }
   const bool is_end = std::binary_search(engine.end_ids.begin(), engine.end_ids.end(), token.id);
   if (decoder && !is_end) {  // an end token is no text, whether it ends or not

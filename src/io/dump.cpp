@@ -57,7 +57,7 @@ DumpStream Dump::State::view(const StreamBlock& block) const {
   stream.tokens = block.tokens;
   stream.width = header.hidden_width;
   const size_t values = block.hiddens.size() / static_cast<size_t>(bytes_of(header.type));
-  if (header.type == DumpType::Bf16)
+  if (header.type == TapType::BF16)
     stream.hiddens_bf16 = {reinterpret_cast<const bf16*>(block.hiddens.data()), values};
   else
     stream.hiddens_f32 = {reinterpret_cast<const float*>(block.hiddens.data()), values};

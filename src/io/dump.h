@@ -16,21 +16,20 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/tap.h"
 #include "base/types.h"
 
 namespace paceline {
 
-enum class DumpType { Bf16, F32 };
-const char* to_string(DumpType type);  // "bf16"
-int bytes_of(DumpType type);
+int bytes_of(TapType type);  // of one value
 
 // What all streams of a dump have in common: how the numbers in it came about. All fields but the
 // hash of the prompts are the same in every shard.
 struct DumpHeader {
   int hidden_width = 0;
-  DumpType type = DumpType::Bf16;
-  std::string tap = "after";  // "after" or "before" the trunk's final norm
-  std::string family;         // "llama"
+  TapType type = TapType::BF16;
+  Tap tap = Tap::After;
+  std::string family;  // "llama"
   int vocab_size = 0;
   std::string model_sha256;    // "" of a model that was made from no file
   std::string numerics;        // "portable"

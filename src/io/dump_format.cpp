@@ -80,7 +80,7 @@ uint64_t hidden_bytes(const BlockHead& head, const DumpHeader& header) {
 Json header_json(const DumpHeader& header) {
   return Json{{"hidden_width", header.hidden_width},
               {"dtype", to_string(header.type)},
-              {"tap", header.tap},
+              {"tap", to_string(header.tap)},
               {"family", header.family},
               {"vocab_size", header.vocab_size},
               {"model_sha256", header.model_sha256},
@@ -150,9 +150,8 @@ std::optional<DumpHeader> read_header(std::string_view text) {
   Fields fields(json);
   DumpHeader header;
   header.hidden_width = fields.integer("hidden_width", 1);
-  const std::string type = fields.text("dtype");
-  header.type = type == "f32" ? DumpType::F32 : DumpType::Bf16;
-  header.tap = fields.text("tap");
+  const auto type = tap_type_named(fields.text("dtype"));
+  const auto tap = tap_named(fields.text("tap"));
   header.family = fields.text("family");
   header.vocab_size = fields.integer("vocab_size", 1);
   header.model_sha256 = fields.text("model_sha256");
@@ -162,9 +161,9 @@ std::optional<DumpHeader> read_header(std::string_view text) {
   header.seed = fields.unsigned_integer("seed");
   header.settings = fields.text("settings");
   header.prompts_sha256 = fields.text("prompts_sha256");
-  const bool known_type = type == "f32" || type == "bf16";
-  const bool known_tap = header.tap == "after" || header.tap == "before";
-  if (!fields.good() || !known_type || !known_tap) return std::nullopt;
+  if (!fields.good() || !type || !tap) return std::nullopt;
+  header.type = *type;
+  header.tap = *tap;
   return header;
 }
 
@@ -251,8 +250,7 @@ std::optional<StreamBlock> read_block(std::span<const std::byte> block, const Bl
 
 }  // namespace
 
-const char* to_string(DumpType type) { return type == DumpType::Bf16 ? "bf16" : "f32"; }
-int bytes_of(DumpType type) { return type == DumpType::Bf16 ? 2 : 4; }
+int bytes_of(TapType type) { return type == TapType::BF16 ? 2 : 4; }
 
 std::string shard_name(int index) { return fmt::format("shard-{:05}.pldump", index); }
 

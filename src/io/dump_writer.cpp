@@ -78,13 +78,27 @@ Result<Descriptor> lock_folder(const fs::path& folder) {
   return fd;
 }
 
-// What has() and has_prompt() need of a stream: its tokens up to the prompt's end by checksum.
-struct Known {
-  int n_prompt = 0;
-  uint32_t prompt_crc = 0;
+// What a killed writer had begun beside its files.
+void remove_parts(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> parts;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".part") parts.push_back(entry->path());
+  }
+  for (const fs::path& part : parts) fs::remove(part, error);
+}
+
+// The tokens that a stream was made of, by checksum.
+struct Origin {
+  size_t n_tokens = 0;
+  uint32_t crc = 0;
+  bool operator==(const Origin&) const = default;
 };
 
-uint32_t prompt_crc(std::span<const TokenId> tokens) { return crc32c(std::as_bytes(tokens)); }
+Origin origin_of(std::span<const TokenId> tokens) {
+  return {tokens.size(), crc32c(std::as_bytes(tokens))};
+}
 
 }  // namespace
 
@@ -97,7 +111,7 @@ void HiddenRows::append(std::span<const float> values) {
   const size_t before = bytes_.size();
   bytes_.resize(before + values.size() * static_cast<size_t>(bytes_of(type_)));
   std::byte* to = bytes_.data() + before;
-  if (type_ == DumpType::F32) {
+  if (type_ == TapType::F32) {
     std::memcpy(to, values.data(), values.size_bytes());
     return;
   }
@@ -119,10 +133,10 @@ struct DumpWriter::State {
   Descriptor shard;  // the last one, open for appending; none before the first stream
   Descriptor manifest;
   int n_shards = 0;
-  int64_t shard_bytes = 0;         // of the last shard
-  int64_t shard_streams = 0;       // in it
-  std::string last_shard_prompts;  // its header's hash of the prompts
-  std::unordered_map<std::string, Known> known;
+  int64_t shard_bytes = 0;                          // of the last shard
+  int64_t shard_streams = 0;                        // in it
+  std::string last_shard_prompts;                   // its header's hash of the prompts
+  std::unordered_map<std::string, Origin> origins;  // of every stream, by id
   int64_t positions = 0;
   int64_t dropped_bytes = 0;
   bool broken = false;
@@ -135,13 +149,14 @@ struct DumpWriter::State {
 };
 
 void DumpWriter::State::remember(const StreamMeta& meta, std::span<const TokenId> tokens) {
-  const auto n_prompt = static_cast<size_t>(meta.n_prompt);
-  known[meta.id] = {meta.n_prompt, prompt_crc(tokens.first(n_prompt))};
+  const size_t n_given = meta.given_text ? tokens.size() : static_cast<size_t>(meta.n_prompt);
+  origins[meta.id] = origin_of(tokens.first(n_given));
   positions += static_cast<int64_t>(tokens.size()) - 1;
 }
 
 // Reads what is there, drops what is not whole at the end, and writes the manifest anew.
 Result<void> DumpWriter::State::take_up() {
+  remove_parts(folder);
   std::string lines;
   const std::vector<fs::path> shards = find_shards(folder);
   for (const fs::path& path : shards) {
@@ -266,13 +281,13 @@ Result<void> DumpWriter::sync() {
   return {};
 }
 
-bool DumpWriter::has(std::string_view id) const { return state_->known.contains(std::string(id)); }
+bool DumpWriter::has(std::string_view id) const {
+  return state_->origins.contains(std::string(id));
+}
 
-bool DumpWriter::has_prompt(std::string_view id, std::span<const TokenId> prompt) const {
-  const auto found = state_->known.find(std::string(id));
-  return found != state_->known.end() &&
-         found->second.n_prompt == static_cast<int>(prompt.size()) &&
-         found->second.prompt_crc == prompt_crc(prompt);
+bool DumpWriter::has_of(std::string_view id, std::span<const TokenId> given) const {
+  const auto found = state_->origins.find(std::string(id));
+  return found != state_->origins.end() && found->second == origin_of(given);
 }
 
 std::string DumpWriter::unused_id(std::string_view wanted) const {
@@ -281,7 +296,7 @@ std::string DumpWriter::unused_id(std::string_view wanted) const {
   return id;
 }
 
-int64_t DumpWriter::streams() const { return static_cast<int64_t>(state_->known.size()); }
+int64_t DumpWriter::streams() const { return static_cast<int64_t>(state_->origins.size()); }
 int64_t DumpWriter::positions() const { return state_->positions; }
 int DumpWriter::shards() const { return state_->n_shards; }
 int64_t DumpWriter::dropped_bytes() const { return state_->dropped_bytes; }

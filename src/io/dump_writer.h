@@ -18,18 +18,18 @@ namespace paceline {
 // Rows of hiddens in the type of a dump.
 class HiddenRows {
  public:
-  HiddenRows(DumpType type, int width) : type_(type), width_(width) {}
+  HiddenRows(TapType type, int width) : type_(type), width_(width) {}
   void reserve(int rows);
   // Whole rows, rounded to the type.
   void append(std::span<const float> values);
 
-  DumpType type() const { return type_; }
+  TapType type() const { return type_; }
   int width() const { return width_; }
   int rows() const;
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  DumpType type_;
+  TapType type_;
   int width_;
   std::vector<std::byte> bytes_;
 };
@@ -70,8 +70,9 @@ class DumpWriter {
   DumpWriter& operator=(DumpWriter&&) noexcept;
 
   bool has(std::string_view id) const;
-  // Whether the stream of this id begins with these tokens, of which its prompt consists.
-  bool has_prompt(std::string_view id, std::span<const TokenId> prompt) const;
+  // Whether the stream of this id was made of these tokens: an answer of this prompt, or this given
+  // text.
+  bool has_of(std::string_view id, std::span<const TokenId> given) const;
   // `wanted`, or, where the dump has that, the first of wanted.2, wanted.3, ... that it has not.
   std::string unused_id(std::string_view wanted) const;
 

@@ -83,6 +83,8 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
     arm.rounds += stats.rounds;
     add_counts(arm.drafted_by_depth, stats.drafted_by_depth);
     add_counts(arm.accepted_by_depth, stats.accepted_by_depth);
+    add_counts(arm.drafted_by_source, stats.drafted_by_source);
+    add_counts(arm.accepted_by_source, stats.accepted_by_source);
     arm.draft_seconds += stats.draft_seconds;
     arm.verify_seconds += stats.verify_seconds;
     arm.other_seconds += stats.other_seconds;
@@ -131,7 +133,8 @@ double draft_seconds(const std::vector<Visit>& visits, const Engine& engine,
       drafts += visit.runs[arm].stats.proposed;
     }
   }
-  if (drafts == 0) return engine.costs().draft * passes.one_row_seconds;
+  const DraftSource source = engine.head() != nullptr ? DraftSource::Mtp : DraftSource::Lookup;
+  if (drafts == 0) return engine.costs().price(source) * passes.one_row_seconds;
   return seconds / static_cast<double>(drafts);
 }
 

@@ -44,6 +44,8 @@ struct ArmSummary {
   int64_t rounds = 0;
   std::vector<int64_t> drafted_by_depth;
   std::vector<int64_t> accepted_by_depth;
+  std::vector<int64_t> drafted_by_source;  // index: DraftSource
+  std::vector<int64_t> accepted_by_source;
   double draft_seconds = 0;
   double verify_seconds = 0;
   double other_seconds = 0;

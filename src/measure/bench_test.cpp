@@ -1,7 +1,8 @@
 #include "measure/bench.h"
-#include "measure/cycle.h"
 
 #include <gtest/gtest.h>
+
+#include "measure/cycle.h"
 
 namespace paceline::measure {
 namespace {

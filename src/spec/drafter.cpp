@@ -10,6 +10,8 @@ const char* to_string(DraftSource source) {
       return "scripted";
     case DraftSource::Mtp:
       return "mtp";
+    case DraftSource::Store:
+      return "store";
   }
   return "unknown";
 }

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-enum class DraftSource : uint8_t { Lookup, Scripted, Mtp };
-inline constexpr int kDraftSources = 3;
+enum class DraftSource : uint8_t { Lookup, Scripted, Mtp, Store };
+inline constexpr int kDraftSources = 4;
 const char* to_string(DraftSource source);  // "lookup"
 
 // One guess. Drafts form a chain; for a tree each will also name the draft that it continues, which
@@ -20,11 +20,33 @@ struct Draft {
   TokenId token = 0;
   DraftSource source = DraftSource::Scripted;
   // How sure the source is, as a level in [0, kEvidenceLevels): for lookup the length of the match,
-  // for a head the probability that it gives the token.
+  // for store and head sixteenths of the chance that they see.
   // The policy learns what a level is worth from what was accepted.
   uint8_t evidence = 0;
 };
 inline constexpr int kEvidenceLevels = 16;
+
+// One more draft behind `chain`, for a price.
+struct Offer {
+  std::span<const Draft> chain;  // the drafts of this round so far
+  double without = 0;  // the chance that the next one stands if nothing is paid, given that
+                       // the chain stands; 0: there is none for nothing
+  double with = 0;     // the same if it is
+  int steps = 1;       // of a draft head, for which the price is
+};
+
+// Asked before a draft that costs something.
+class PayRule {
+ public:
+  virtual ~PayRule() = default;
+  virtual bool pays(const Offer& offer) = 0;
+};
+
+// Whatever it costs: at a fixed depth.
+class AlwaysPays : public PayRule {
+ public:
+  bool pays(const Offer& /*offer*/) override { return true; }
+};
 
 // The calls come in this order: begin; prefill for the chunks of the prompt; observe with the first
 // token of the output; then draft (not in every round) and observe in turn. Each row of the trunk's
@@ -61,6 +83,24 @@ class Drafter {
   // Guesses for the positions behind the text so far; fewer than out.size(), down to none, where
   // the drafter has nothing worth saying. Returns how many.
   virtual int draft(std::span<Draft> out) = 0;
+
+  // A drafter whose drafts have a price asks before each of them; for others the two are one.
+  virtual bool asks() const { return false; }
+  virtual int draft_asking(std::span<Draft> out, PayRule& rule) {
+    (void)rule;
+    return draft(out);
+  }
+};
+
+// A drafter that goes on from any token: a draft head.
+class TokenDrafter : public Drafter {
+ public:
+  // A new round, behind the text so far.
+  virtual void start() = 0;
+  // Its token behind the text and `chain`, the tokens drafted so far this round by whomever; it
+  // begins with the chain of the call before and is longer. A step for each token of the chain that
+  // was not read yet, and one more.
+  virtual Draft next(std::span<const TokenId> chain) = 0;
 };
 
 // Plain decoding: a drafter that never says anything.

@@ -19,7 +19,7 @@ namespace paceline {
 // Of several modules, module k (from 0) reads row p with token t_{p+k+1} and what module k - 1 gave
 // for its own row p, true where t_0 .. t_{p+k} are text; those rows are committed, in every module
 // as many as the text allows: length - k. What depends on drafts is provisional.
-class HeadDrafter : public Drafter {
+class HeadDrafter : public TokenDrafter {
  public:
   static constexpr int kMostPending = 64;  // rows put aside
   // Rows that the workspace needs room for.
@@ -41,11 +41,11 @@ class HeadDrafter : public Drafter {
   int draft(std::span<Draft> out) override;
 
   // For drafters that ask a head among others. start: a new round, behind the text so far.
-  void start();
+  void start() override;
   // The head's token behind `chain`, the tokens drafted so far this round by whomever, kMostDrafts
   // - 1 at most; it begins with the chain of the call before and is longer. A token of the lowest
   // id with evidence 0 where no score is finite.
-  Draft next(std::span<const TokenId> chain);
+  Draft next(std::span<const TokenId> chain) override;
 
   // Puts into the state what is still aside, but for the newest row, and voids provisional rows:
   // what the next sequence may begin with. Rows that all modules have: settled_length().

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "spec/drafter.h"
-#include "spec/suffix_automaton.h"
+#include "spec/own_text.h"
 
 namespace paceline {
 
@@ -12,11 +12,8 @@ struct LookupOptions {
   int min_match = 1;
 };
 
-// Over prompt and output: the longest suffix that occurred before, at its most recent place, and
-// the tokens that followed it there. Where these run into the end of the text they go on with the
-// drafts themselves, so a short cycle is drafted to any depth. The evidence of the draft at depth d
-// is the length of the match that it continues, match + d - 1. Appending a token costs O(1)
-// amortised, drafting O(drafts).
+// What spec/own_text.h finds, draft by draft. The evidence of the draft at depth d is the length of
+// the match that it continues, match + d - 1.
 class LookupDrafter : public Drafter {
  public:
   explicit LookupDrafter(LookupOptions options = {}) : options_(options) {}
@@ -27,7 +24,7 @@ class LookupDrafter : public Drafter {
 
  private:
   LookupOptions options_;
-  SuffixAutomaton text_;
+  OwnText text_;
 };
 
 }  // namespace paceline

@@ -14,23 +14,7 @@ constexpr int kRest = 5;              // rounds behind a try that fell
 // Asking for all drafts is free where they cost less than this together: lookup's are.
 constexpr double kFree = 0.002;
 
-// Chance that the token behind a match of this length follows it again; typical of a small trunk
-// that edits or quotes. Level 0 is not used by lookup.
-constexpr std::array<double, kEvidenceLevels> kLookupPrior = {
-    0.30, 0.35, 0.50, 0.60, 0.67, 0.72, 0.76, 0.79, 0.82, 0.84, 0.86, 0.87, 0.88, 0.89, 0.90, 0.92};
-constexpr double kPrior = 0.7;  // nothing is known of a script
-
-double prior(DraftSource source, int evidence) {
-  switch (source) {
-    case DraftSource::Lookup:
-      return kLookupPrior[evidence];
-    case DraftSource::Mtp:  // levels are probabilities, and heads are a little too sure
-      return 0.05 + 0.9 * (evidence + 0.5) / kEvidenceLevels;
-    case DraftSource::Scripted:
-      break;
-  }
-  return kPrior;
-}
+constexpr double kPrior = 0.7;  // of any draft
 
 // A number of drafts, and what is expected of a round with them.
 struct Promise {
@@ -66,20 +50,12 @@ bool more_could_pay(const Promise& best, int n_max, Cost cost) {
 
 }  // namespace
 
-DepthPolicy::DepthPolicy() : by_depth_(kPrior), savings_(kMostSavings) {
-  for (int source = 0; source < kDraftSources; ++source) {
-    for (int level = 0; level < kEvidenceLevels; ++level) {
-      by_evidence_[source][level] = Acceptance(prior(static_cast<DraftSource>(source), level));
-    }
-  }
-}
-
-double DepthPolicy::chance(const Draft& draft, int depth) const {
-  return by_evidence_[static_cast<int>(draft.source)][draft.evidence].chance(depth);
-}
+DepthPolicy::DepthPolicy() : by_depth_(kPrior), savings_(kMostSavings) {}
 
 int DepthPolicy::ask(int limit, const CostModel& costs, DraftSource source) {
   try_ = {};
+  paying_ = nullptr;
+  steps_ = 0;
   asked_ = std::min(limit, kMostDrafts);
   const double price = costs.price(source);
   if (asked_ * price <= kFree) return asked_;
@@ -98,16 +74,59 @@ int DepthPolicy::ask(int limit, const CostModel& costs, DraftSource source) {
   return asked_;
 }
 
+int DepthPolicy::ask_paying(int limit, const CostModel& costs) {
+  try_ = {};
+  paying_ = &costs;
+  steps_ = 0;
+  asked_ = std::min(limit, kMostDrafts);
+  return asked_;
+}
+
+// Whether the round promises more with the draft than without, each gone on with as it begins.
+bool DepthPolicy::pays(const Offer& offer) {
+  check(paying_ != nullptr, "an offer belongs to a round of a drafter that asks");
+  if (try_.cost > 0) return false;  // what is behind a try is not bought
+  const CostModel& costs = *paying_;
+  const int n_chain = static_cast<int>(offer.chain.size());
+  const auto promise = [&](double next, int steps) {
+    return most_promising(
+        next > 0 ? asked_ : n_chain,
+        [&](int d) { return d <= n_chain ? chance(offer.chain[d - 1], d) : next; },
+        [&](int n) {
+          const int paid = steps == 0 || n <= n_chain ? 0 : steps + n - n_chain - 1;
+          return costs.verify[n + 1] + (steps_ + paid) * costs.head;
+        });
+  };
+  const Promise without = promise(offer.without, 0);
+  const Promise with = promise(offer.with, offer.steps);
+  const double price = offer.steps * costs.head;
+  const double next_pass = costs.verify[n_chain + 2];
+  if (next_pass + steps_ * costs.head + price - 1 > lead_) return false;
+  if (with.n <= n_chain || with.rate <= without.rate * kMinGain) {
+    const double cost = price + next_pass - costs.verify[n_chain + 1];
+    const double tokens = without.tokens + without.joint;  // if it stands
+    const bool could_pay =
+        without.n >= n_chain &&
+        tokens / (next_pass + steps_ * costs.head + price) > without.rate * kMinGain;
+    if (offer.without > 0 || !could_pay || !may_try(cost)) return false;
+    try_ = {.cost = price, .runs = false, .rate = without.rate};
+  }
+  steps_ += offer.steps;
+  return true;
+}
+
 int DepthPolicy::choose(std::span<const Draft> drafts, const CostModel& costs) {
   const int n_max = static_cast<int>(drafts.size());
   check(n_max <= asked_, "no more drafts are offered than were asked for");
-  double spent = 0;  // on all drafts, verified or not
-  for (const Draft& draft : drafts) spent += costs.price(draft.source);
+  double spent = steps_ * costs.head;  // on all drafts, verified or not
+  if (paying_ == nullptr)
+    for (const Draft& draft : drafts) spent += costs.price(draft.source);
   const auto cost = [&](int n) { return costs.verify[n + 1] + spent; };
   const Promise best = most_promising(
       n_max, [&](int d) { return chance(drafts[d - 1], d); }, cost);
   int n = best.n;
-  if (n_max < asked_) try_ = {};  // the one asked for beyond the others did not come
+  if (n_max < asked_ && paying_ == nullptr)
+    try_ = {};  // the one asked for beyond the others did not come
   if (try_.cost > 0 && n == n_max) {
     try_.cost += cost(n) - cost(n - 1);
     try_.runs = true;
@@ -127,9 +146,9 @@ void DepthPolicy::record(std::span<const Draft> verified, int n_accepted) {
   check(n_accepted >= 0 && n_accepted <= n, "no more drafts stand than were verified");
   for (int i = 0; i < std::min(n, n_accepted + 1); ++i) {
     const Draft& draft = verified[i];
-    const double stood = i < n_accepted ? 1 : 0;
-    by_evidence_[static_cast<int>(draft.source)][draft.evidence].add(i + 1, stood);
-    by_depth_.add(i + 1, stood);
+    const bool stood = i < n_accepted;
+    chances_.add(draft, i + 1, stood);
+    by_depth_.add(i + 1, stood ? 1 : 0);
   }
   // Else only good drafts would count, and too many would be asked for.
   if (n_accepted == n && held_back_ >= 0) by_depth_.add(n + 1, held_back_);

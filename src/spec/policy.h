@@ -5,8 +5,7 @@
 #include <array>
 #include <span>
 
-#include "spec/acceptance.h"
-#include "spec/drafter.h"
+#include "spec/draft_chances.h"
 
 namespace paceline {
 
@@ -15,14 +14,15 @@ struct CostModel {
   static constexpr int kMaxRows = kMostDrafts + 1;
   std::array<double, kMaxRows + 1> verify = {};  // verify[m] = r(m), m from 1; verify[1] = 1
   double draft = 0;  // one draft that is looked up, whether it is verified or not
-  double head = 0;   // d: one draft of the head
+  double head = 0;   // d: one step of a draft head
   double price(DraftSource source) const { return source == DraftSource::Mtp ? head : draft; }
 };
 
 // Expected tokens of a round over its cost, compared for every n:
 //   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + the price of all drafts asked for)
 // The chance p of each draft is a running share of what was accepted: by source, evidence and depth
-// for drafts that are there, by depth alone for those that are still to be asked for.
+// for drafts that are there, by depth alone for those that are still to be asked for. A drafter
+// that asks before it pays is asked for all, and its offers are weighed one by one as they come.
 //
 // Two accounts, in passes of one row, hold what the estimates do not know.
 // - Tries: where n promises most and n + 1 could pay if its drafts stood, the one more is tried now
@@ -34,8 +34,8 @@ struct CostModel {
 //   and a few passes (kAdvance, the lead at the start), whatever the text does.
 //
 // One policy a sequence: it starts from the priors, so that a run does not depend on those before.
-// A round calls ask, choose and record, in this order.
-class DepthPolicy {
+// A round calls ask or ask_paying, then choose and record, in this order.
+class DepthPolicy : public PayRule {
  public:
   static constexpr double kAllowance = 0.012;
   static constexpr double kAdvance = 4;
@@ -43,13 +43,16 @@ class DepthPolicy {
   DepthPolicy();
   // How many drafts to ask the drafter for, 0 to limit, where they come from this source.
   int ask(int limit, const CostModel& costs, DraftSource source = DraftSource::Lookup);
+  // The same for a drafter that asks: all. Its offers of this round come to pays().
+  int ask_paying(int limit, const CostModel& costs);
+  bool pays(const Offer& offer) override;
   // How many of `drafts`, which the drafter offered, to verify: 0 to drafts.size().
   int choose(std::span<const Draft> drafts, const CostModel& costs);
   // The round's outcome: the first n_accepted of the drafts that were verified stood; the next, if
   // there was one, fell; about those behind it nothing was learnt.
   void record(std::span<const Draft> verified, int n_accepted);
   // The present estimate that a draft at `depth` stands, given that those before it stand.
-  double chance(const Draft& draft, int depth) const;
+  double chance(const Draft& draft, int depth) const { return chances_.chance(draft, depth); }
 
  private:
   // A draft beyond what promises most. At most one is asked for and one more verified a round.
@@ -60,7 +63,7 @@ class DepthPolicy {
   };
   bool may_try(double cost) const { return rest_ <= 0 && savings_ >= cost; }
 
-  std::array<std::array<Acceptance, kEvidenceLevels>, kDraftSources> by_evidence_;
+  DraftChances chances_;
   Acceptance by_depth_;  // of all drafts together
   double savings_;       // for tries
   int rest_ = 0;         // rounds without a try from here on
@@ -68,6 +71,8 @@ class DepthPolicy {
 
   // The round under way.
   int asked_ = 0;
+  const CostModel* paying_ = nullptr;  // the prices of a drafter that asks
+  int steps_ = 0;                      // that it was paid
   Try try_;
   double cost_ = 0;
   double held_back_ = -1;  // the chance of the first draft that was not verified; -1: there is none

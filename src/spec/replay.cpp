@@ -61,7 +61,8 @@ class RecordedTrunk {
       const int position = block.positions()[row];
       if (position < n_recorded) text_.hidden(position, hidden.row(row));
     }
-    return {.logits = Mat<float>(nullptr, block.rows(), 0), .hidden = hidden};
+    return {
+        .logits = Mat<float>(nullptr, block.rows(), 0), .hidden = hidden, .before_norm = hidden};
   }
 
  private:

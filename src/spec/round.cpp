@@ -17,9 +17,14 @@ double seconds_since(Clock::time_point start) {
 // A round emits one token more than drafts stand, and never more than the budget.
 std::span<const Draft> propose(Sequence& seq, Drafter& drafter, const Depth& depth) {
   int limit = std::min(depth.limit, seq.budget - 1);
-  if (depth.policy != nullptr) limit = depth.policy->ask(limit, *depth.costs, drafter.source());
+  const bool weighs = depth.policy != nullptr && drafter.asks();
+  if (weighs)
+    limit = depth.policy->ask_paying(limit, *depth.costs);
+  else if (depth.policy != nullptr)
+    limit = depth.policy->ask(limit, *depth.costs, drafter.source());
   const std::span<Draft> room = std::span(seq.guesses).first(limit);
-  return room.empty() ? room : room.first(drafter.draft(room));
+  if (room.empty()) return room;
+  return room.first(weighs ? drafter.draft_asking(room, *depth.policy) : drafter.draft(room));
 }
 
 std::span<const Draft> select(std::span<const Draft> proposed, const Depth& depth) {

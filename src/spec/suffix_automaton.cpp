@@ -39,6 +39,27 @@ SuffixAutomaton::Slot* SuffixAutomaton::find(int state, TokenId token) {
   return slot.state == kNone ? nullptr : &slot;
 }
 
+const SuffixAutomaton::Slot* SuffixAutomaton::find(int state, TokenId token) const {
+  const Slot& slot = slots_[probe(state, token)];
+  return slot.state == kNone ? nullptr : &slot;
+}
+
+SuffixAutomaton::Place SuffixAutomaton::match() const {
+  return {.state = last_ == kRoot ? kRoot : states_[last_].link,
+          .length = match_length_,
+          .end = match_end_};
+}
+
+SuffixAutomaton::Place SuffixAutomaton::extended(Place place, TokenId token) const {
+  for (int state = place.state, length = place.length; state != kNone;) {
+    if (const Slot* slot = find(state, token))
+      return {slot->target, length + 1, states_[slot->target].recent};
+    state = states_[state].link;
+    length = state == kNone ? 0 : states_[state].length;
+  }
+  return {};
+}
+
 void SuffixAutomaton::add_transition(int state, TokenId token, int target) {
   const size_t at = probe(state, token);
   slots_[at] = {

@@ -38,6 +38,18 @@ class SuffixAutomaton {
   // match_length() is 0.
   int match_end() const { return match_end_; }
 
+  // A string that occurs in the text.
+  struct Place {
+    int state = 0;
+    int length = 0;
+    int end = -1;  // index of its last token, at its most recent occurrence but for max_climb
+  };
+  // The longest suffix of the text that also ends earlier in it.
+  Place match() const;
+  // The longest suffix of the string at `place` and `token` behind it that occurs in the text; of
+  // length 0 where none does. Walking n tokens costs O(n) altogether.
+  Place extended(Place place, TokenId token) const;
+
  private:
   static constexpr int kRoot = 0;
   static constexpr int kNone = -1;
@@ -57,6 +69,7 @@ class SuffixAutomaton {
 
   size_t probe(int state, TokenId token) const;
   Slot* find(int state, TokenId token);
+  const Slot* find(int state, TokenId token) const;
   void add_transition(int state, TokenId token, int target);
   int split(int from, TokenId token, int target);
   void update_match(int whole, int end);

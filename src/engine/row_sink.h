@@ -1,23 +1,27 @@
-// Watches a generation: what its trunk committed, for whoever records it.
+// Where a generation hands what its trunk committed, for whoever records it.
 #pragma once
 
 #include <span>
 
 #include "base/mat.h"
+#include "base/tap.h"
 #include "base/types.h"
 #include "spec/drafter.h"
 
 namespace paceline {
 
 // The calls come inside steps, on the thread that steps. With several generations in one pass each
-// has a tap of its own.
-class RowTap {
+// has a sink of its own.
+class RowSink {
  public:
-  virtual ~RowTap() = default;
+  virtual ~RowSink() = default;
 
-  // Row i of `hidden` (next.size() rows, dim) is the trunk's hidden, after its final norm, of the
-  // token before next[i]. Every committed row is handed over exactly once, in the order of
-  // positions, from the prompt's first: nothing is taken over from earlier sequences.
+  // The hiddens that rows() is to be handed.
+  virtual Tap tap() const = 0;
+
+  // Row i of `hidden` (next.size() rows, dim) is the trunk's hidden of the token before next[i].
+  // Every committed row is handed over exactly once, in the order of positions, from the prompt's
+  // first: nothing is taken over from earlier sequences.
   virtual void rows(std::span<const TokenId> next, Mat<const float> hidden) = 0;
 
   // A token of the output, and whether it is the largest of the raw logits. Before its rows().

@@ -1,0 +1,243 @@
+// paceline replay: walks the rounds over a dump's streams again, without the trunk, and counts what
+// a live run counts.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <thread>
+
+#include "apps/commands.h"
+#include "apps/generate_report.h"
+#include "apps/interrupt.h"
+#include "apps/json_file.h"
+#include "apps/model_flags.h"
+#include "apps/say.h"
+#include "apps/spec_flags.h"
+#include "apps/terminal.h"
+#include "apps/values.h"
+#include "io/dump.h"
+#include "io/shown.h"
+
+namespace paceline::apps {
+namespace {
+
+struct ReplayFlags {
+  ModelFlags model;
+  SpecFlags spec;
+  JsonFile json;
+  std::optional<std::string> dump;
+  bool cycles = false;
+  int limit = std::numeric_limits<int>::max();
+};
+
+// A stream as far as it is walked; nothing where it ends before its first token of output.
+std::optional<RecordedText> text_of(const DumpStream& stream, bool cycles) {
+  RecordedText text{.tokens = stream.tokens, .n_prompt = stream.n_prompt};
+  const bool cut = !cycles && stream.cycle_start < stream.positions();
+  if (cut) text.tokens = text.tokens.first(static_cast<size_t>(stream.cycle_start));
+  const int n_output = static_cast<int>(text.tokens.size()) - text.n_prompt;
+  if (n_output < 1) return std::nullopt;
+  text.budget = stream.ended && !cut ? std::max(stream.budget, n_output) : n_output;
+  text.dim = stream.width;
+  text.hidden = [stream](int row, std::span<float> out) { stream.hidden(row, out); };
+  return text;
+}
+
+struct ArmCounts {
+  int depth = 0;
+  RoundCounts all;
+  std::map<std::string, RoundCounts> by_category;
+};
+
+// One arm over all streams; lookup and store run on all threads at once, a head's kernels do.
+Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const Dump& dump,
+                          int depth, ProgressLine& progress) {
+  const int n_streams = std::min(dump.size(), given.limit);
+  Request request;
+  request.depth = depth;
+  request.drafter = given.spec.kind();
+  std::vector<RoundCounts> counts(static_cast<size_t>(n_streams));
+  std::vector<std::optional<Error>> faults(static_cast<size_t>(n_streams));
+  std::atomic<int> next = 0;
+  const auto work = [&](bool shows) {
+    for (int i = next++; i < n_streams && !interrupted(); i = next++) {
+      if (shows)
+        progress.show(fmt::format("replaying, depth {}", depth_name(depth)),
+                      static_cast<double>(i) / n_streams);
+      const auto text = text_of(dump.stream(i), given.cycles);
+      if (!text) continue;
+      auto counted = engine.replay(*text, request);
+      if (counted)
+        counts[static_cast<size_t>(i)] = std::move(*counted);
+      else
+        faults[static_cast<size_t>(i)] = counted.error();
+    }
+  };
+  if (depth == kAutoDepth) engine.costs();  // measured before anything else runs
+  std::vector<std::thread> others;
+  const int n_threads = engine.head() == nullptr ? engine.threads() : 1;
+  for (int t = 1; t < n_threads; ++t) others.emplace_back(work, false);
+  work(true);
+  for (std::thread& other : others) other.join();
+  progress.clear();
+
+  ArmCounts arm{.depth = depth, .all = {}, .by_category = {}};
+  arm.all.begin(depth == kAutoDepth ? kMaxDepth : depth);
+  for (int i = 0; i < n_streams; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (faults[at]) return *faults[at];
+    arm.all.add(counts[at]);
+    arm.by_category[std::string(dump.stream(i).category)].add(counts[at]);
+  }
+  return arm;
+}
+
+// What head and dump must have in common.
+Result<void> check_fits(const Engine& engine, const Dump& dump, const std::string& name) {
+  const DumpHeader& header = dump.header();
+  const auto refused = [&](std::string why) {
+    return Error{ErrorCode::BadUsage, fmt::format("{}: {}", name, why)};
+  };
+  if (header.model_sha256 != engine.model_sha256()) {
+    return refused(fmt::format("its model has the SHA-256 {}, and this one {}", header.model_sha256,
+                               engine.model_sha256()));
+  }
+  if (header.vocab_size != engine.model().info().vocab_size) {
+    return refused(fmt::format("its model has {} tokens, and this one {}", header.vocab_size,
+                               engine.model().info().vocab_size));
+  }
+  if (engine.head() == nullptr) return {};
+  const Tap tap = engine.head()->info.config.tap;
+  if (header.tap != tap) {
+    return refused(
+        fmt::format("its hiddens were taken {} the final norm, and the head reads those "
+                    "{} it; collect with --tap {}",
+                    to_string(header.tap), to_string(tap), to_string(tap)));
+  }
+  if (header.hidden_width != engine.model().info().dim) {
+    return refused(fmt::format("its hiddens have {} values, and this model's {}",
+                               header.hidden_width, engine.model().info().dim));
+  }
+  return {};
+}
+
+Json share(int64_t part, int64_t of) {
+  return of > 0 ? Json(static_cast<double>(part) / static_cast<double>(of)) : Json(nullptr);
+}
+
+Json counts_json(const RoundCounts& counts) {
+  Json joint = Json::array();
+  Json conditional = Json::array();
+  int64_t before = counts.rounds;
+  for (size_t d = 0; d < counts.accepted_by_depth.size(); ++d) {
+    const bool drafted = counts.drafted_by_depth[d] > 0;
+    joint.push_back(drafted ? share(counts.accepted_by_depth[d], counts.rounds) : Json(nullptr));
+    conditional.push_back(drafted ? share(counts.accepted_by_depth[d], before) : Json(nullptr));
+    before = counts.accepted_by_depth[d];
+  }
+  return Json{{"rounds", counts.rounds},
+              {"round_tokens", counts.round_tokens},
+              {"proposed", counts.proposed},
+              {"drafted_by_depth", counts.drafted_by_depth},
+              {"accepted_by_depth", counts.accepted_by_depth},
+              {"drafted_by_source", by_source_json(counts.drafted_by_source)},
+              {"accepted_by_source", by_source_json(counts.accepted_by_source)},
+              {"joint_acceptance", std::move(joint)},
+              {"conditional_acceptance", std::move(conditional)},
+              {"tokens_per_round", share(counts.round_tokens, counts.rounds)}};
+}
+
+Json arm_json(const ArmCounts& arm) {
+  Json json = {{"depth", arm.depth == kAutoDepth ? Json("auto") : Json(arm.depth)}};
+  json.update(counts_json(arm.all));
+  Json by_category = Json::object();
+  for (const auto& [category, counts] : arm.by_category)
+    by_category[category] = counts_json(counts);
+  json["by_category"] = std::move(by_category);
+  return json;
+}
+
+void print_arm(const ArmCounts& arm) {
+  const RoundCounts& counts = arm.all;
+  say("depth {:<5}{:8} rounds  {:.3f} tokens/round  accepted by depth", depth_name(arm.depth),
+      counts.rounds, counts.tokens_per_round());
+  for (const int64_t accepted : counts.accepted_by_depth)
+    say(" {:.3f}", counts.rounds > 0
+                       ? static_cast<double>(accepted) / static_cast<double>(counts.rounds)
+                       : 0.0);
+  for (size_t i = 0; i < counts.drafted_by_source.size(); ++i) {
+    if (counts.drafted_by_source[i] == 0) continue;
+    say("; {} {} of {}", to_string(static_cast<DraftSource>(i)), counts.accepted_by_source[i],
+        counts.drafted_by_source[i]);
+  }
+  say("\n");
+}
+
+Result<void> check_flags(ReplayFlags& given) {
+  if (!given.dump || given.dump->empty())
+    return Error{ErrorCode::BadUsage, "--dump is missing: the folder that collect wrote"};
+  if (auto ok = given.spec.check(); !ok) return ok;
+  if (given.spec.kind() == DrafterKind::Scripted)
+    return Error{ErrorCode::BadUsage, "--drafter scripted is for generate only"};
+  return given.json.check(given.model.model);
+}
+
+}  // namespace
+
+int replay(Args args) {
+  ReplayFlags given;
+  Flags flags("replay", "Count over a dump what drafts would have stood, without the trunk.",
+              "paceline replay model.gguf --dump dump --depth 4");
+  given.model.add(flags);
+  flags.group("Record");
+  flags.text("--dump", "FOLDER", given.dump, "what collect or generate --dump wrote");
+  flags.flag("--cycles", given.cycles,
+             "walk through short cycles at the end of answers too; they are cut off by default");
+  flags.integer("--limit", given.limit, 1, std::numeric_limits<int>::max(),
+                "take the first N streams only");
+  given.spec.add(flags, "several arms one after another, such as 4,8", {4});
+  flags.group("Output");
+  given.json.add_flag(flags);
+
+  const auto outcome = flags.parse(args);
+  if (!outcome) return fail("replay", outcome.error());
+  if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
+  if (auto ok = check_flags(given); !ok) return fail("replay", ok.error());
+  const auto dump = Dump::open(*given.dump);
+  if (!dump) return fail("replay", dump.error());
+
+  catch_interrupts();
+  const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
+  if (!engine) return fail("replay", engine.error());
+  if (auto ok = check_fits(*engine, *dump, shown_path(*given.dump)); !ok)
+    return fail("replay", ok.error());
+  print_warnings(*engine);
+  Json report = report_header("replay", given.model, *engine, given.spec.drafter_name());
+  report["dump"] = *given.dump;
+  report["streams"] = std::min(dump->size(), given.limit);
+  report["cycles"] = given.cycles;
+
+  Json arms = Json::array();
+  ProgressLine progress;
+  const auto start = std::chrono::steady_clock::now();
+  for (const int depth : given.spec.depths) {
+    const auto arm = run_arm(given, *engine, *dump, depth, progress);
+    if (!arm) return fail("replay", arm.error());
+    if (interrupted()) break;
+    if (!given.json.is_stdout()) print_arm(*arm);
+    if (arms.empty()) report.update(counts_json(arm->all));
+    arms.push_back(arm_json(*arm));
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  report["seconds"] = seconds.count();
+  report["interrupted"] = interrupted();
+  report["arms"] = std::move(arms);
+  if (interrupted()) say(stderr, "interrupted\n");
+  if (auto written = given.json.write(report); !written) return fail("replay", written.error());
+  return interrupted() ? kExitInterrupted : kExitSuccess;
+}
+
+}  // namespace paceline::apps

@@ -1,0 +1,202 @@
+#include "spec/union.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "io/test_files.h"
+#include "spec/store_builder.h"
+
+namespace paceline {
+namespace {
+
+using Tokens = std::vector<TokenId>;
+
+TEST(OwnText, MatchesBehindAnyDraftsTheLongestSuffixThatEndsInTheText) {
+  std::mt19937 random(7);
+  for (int run = 0; run < 3000; ++run) {
+    const int alphabet = 1 + run % 4;
+    Tokens text(1 + random() % 40);
+    for (TokenId& token : text) token = static_cast<TokenId>(random() % alphabet);
+    OwnText own;
+    own.begin(text, static_cast<int>(text.size()));
+    Tokens whole = text;
+    const int n_text = static_cast<int>(text.size());
+    for (int drafts = 0;; ++drafts) {
+      const int n = static_cast<int>(whole.size());
+      int longest = 0;
+      for (int end = 0; end < std::min(n_text, n - 1); ++end) {
+        int length = 0;
+        while (length <= end && whole[end - length] == whole[n - 1 - length]) ++length;
+        longest = std::max(longest, length);
+      }
+      ASSERT_GE(own.match_length(), longest) << "run " << run << ", drafts " << drafts;
+      // One that is longer ran on into the drafts; it is a real one all the same.
+      bool real = own.match_length() == 0;
+      for (int end = n - 2; end >= 0 && !real; --end) {
+        int length = 0;
+        while (length <= end && whole[end - length] == whole[n - 1 - length]) ++length;
+        real = length >= own.match_length() && own.next() == whole[end + 1];
+      }
+      ASSERT_TRUE(real) << "run " << run << ", drafts " << drafts;
+      if (drafts == 8) break;
+      const bool follow = own.match_length() > 0 && random() % 2 == 0;
+      whole.push_back(follow ? own.next() : static_cast<TokenId>(random() % alphabet));
+      own.add_draft(whole.back());
+      EXPECT_EQ(own.drafts().size(), whole.size() - text.size());
+    }
+    own.rewind();
+    EXPECT_TRUE(own.drafts().empty());
+  }
+}
+
+// Says 1000 more than the token before, as sure as it is told, and notes what it was asked.
+class StubHead : public TokenDrafter {
+ public:
+  struct Log {
+    int starts = 0;
+    std::vector<Tokens> chains;
+    Tokens observed;
+  };
+  StubHead(Log& log, uint8_t evidence) : log_(&log), evidence_(evidence) {}
+  void begin(std::span<const TokenId> prompt, int /*capacity*/) override { last_ = prompt.back(); }
+  void observe(std::span<const TokenId> tokens, Mat<const float> /*hidden*/) override {
+    log_->observed.insert(log_->observed.end(), tokens.begin(), tokens.end());
+    last_ = tokens.back();
+  }
+  int draft(std::span<Draft> /*out*/) override { return 0; }
+  void start() override { ++log_->starts; }
+  Draft next(std::span<const TokenId> chain) override {
+    log_->chains.emplace_back(chain.begin(), chain.end());
+    return {.token = (chain.empty() ? last_ : chain.back()) + 1000,
+            .source = DraftSource::Mtp,
+            .evidence = evidence_};
+  }
+
+ private:
+  Log* log_;
+  uint8_t evidence_;
+  TokenId last_ = 0;
+};
+
+class NotingRule : public PayRule {
+ public:
+  explicit NotingRule(bool pays) : pays_(pays) {}
+  bool pays(const Offer& offer) override {
+    steps.push_back(offer.steps);
+    chain_lengths.push_back(offer.chain.size());
+    EXPECT_GE(offer.with, offer.without);
+    return pays_;
+  }
+  std::vector<int> steps;
+  std::vector<size_t> chain_lengths;
+
+ private:
+  bool pays_;
+};
+
+std::shared_ptr<const NgramStore> store_of(const std::vector<Tokens>& answers) {
+  const TemporaryFolder folder;
+  StoreBuilder builder("", 10'000);
+  for (const Tokens& answer : answers) builder.add(answer);
+  EXPECT_TRUE(builder.save(folder.path() / "s"));
+  return *NgramStore::open(folder.path() / "s");
+}
+
+struct Drafted {
+  Tokens tokens;
+  std::string sources;  // a letter each
+};
+
+Drafted drafted(UnionDrafter& drafter, int n, PayRule* rule = nullptr) {
+  std::vector<Draft> out(n);
+  out.resize(rule == nullptr ? drafter.draft(out) : drafter.draft_asking(out, *rule));
+  Drafted got;
+  for (const Draft& draft : out) {
+    got.tokens.push_back(draft.token);
+    got.sources += to_string(draft.source)[0];
+  }
+  return got;
+}
+
+// Ten times, so that the store is sure.
+std::vector<Tokens> often(const Tokens& answer) { return std::vector<Tokens>(10, answer); }
+
+TEST(Union, EachTokenComesFromWhoeverIsLikeliest) {
+  StubHead::Log log;
+  UnionDrafter drafter(store_of(often({2, 3, 4, 20, 21, 22})), std::make_unique<StubHead>(log, 8));
+  // The text has 3 behind 1 2, and 4 7 behind that; the store knows more of 2 3 and goes on with 4
+  // 20 21 22. Behind that only the head has anything to say.
+  drafter.begin(Tokens{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 7, 8, 9, 1, 2}, 100);
+  const Drafted got = drafted(drafter, 4);
+  EXPECT_EQ(got.tokens, (Tokens{3, 4, 20, 21}));
+  EXPECT_EQ(got.sources, "lsss") << "of 4 both are sure, the store more so";
+  drafter.observe(Tokens{3, 4, 20, 21}, {});
+  EXPECT_EQ(log.observed, (Tokens{3, 4, 20, 21}));
+  const Drafted next = drafted(drafter, 3);
+  EXPECT_EQ(next.tokens, (Tokens{22, 1022, 2022}));
+  EXPECT_EQ(next.sources, "smm");
+}
+
+TEST(Union, WithoutHeadOrStoreItIsTheOthers) {
+  UnionDrafter alone(nullptr, nullptr);
+  alone.begin(Tokens{1, 2, 3, 1, 2}, 100);
+  EXPECT_FALSE(alone.asks());
+  EXPECT_EQ(drafted(alone, 3).tokens, (Tokens{3, 1, 2}));
+  alone.begin(Tokens{1, 2, 3}, 100);
+  EXPECT_EQ(drafted(alone, 3).tokens, Tokens{}) << "nothing recurs";
+  UnionDrafter stored(store_of(often({3, 7, 8})), nullptr);
+  stored.begin(Tokens{1, 2, 3}, 100);
+  EXPECT_EQ(drafted(stored, 4).tokens, (Tokens{7, 8}));
+}
+
+TEST(Union, TheHeadReadsTheChainWhoeverDraftedIt) {
+  StubHead::Log log;
+  UnionDrafter drafter(store_of(often({3, 7})), std::make_unique<StubHead>(log, 3));
+  drafter.begin(Tokens{1, 2, 3}, 100);
+  NotingRule rule(true);
+  const Drafted got = drafted(drafter, 3, &rule);
+  EXPECT_EQ(got.tokens, (Tokens{7, 1007, 2007}));
+  EXPECT_EQ(got.sources, "smm");
+  EXPECT_EQ(log.starts, 1);
+  // It is asked behind nothing as well, since the store is not sure of a context of one token.
+  EXPECT_EQ(log.chains.back(), (Tokens{7, 1007}));
+  int steps = 0;
+  for (const int n : rule.steps) steps += n;
+  EXPECT_EQ(steps, 3) << "a step for every token of the chain but the last, and one more";
+}
+
+TEST(Union, WhatTheRuleDoesNotPayForIsNotAsked) {
+  StubHead::Log log;
+  UnionDrafter drafter(store_of(often({3, 7})), std::make_unique<StubHead>(log, 12));
+  drafter.begin(Tokens{1, 2, 3}, 100);
+  NotingRule rule(false);
+  EXPECT_EQ(drafted(drafter, 4, &rule).tokens, (Tokens{7})) << "what costs nothing is drafted";
+  EXPECT_EQ(log.starts, 0);
+  EXPECT_TRUE(log.chains.empty());
+  EXPECT_EQ(rule.steps.back(), 2) << "the token before it, and its own";
+  EXPECT_TRUE(drafter.asks());
+}
+
+TEST(Union, ASourceThatFailsLosesItsSay) {
+  // The store is sure of 7 behind 3, and every time it is 4, as it was in the text.
+  UnionDrafter drafter(store_of(often({9, 2, 3, 7})), nullptr);
+  drafter.begin(Tokens{9, 2, 3, 4}, 1000);
+  Drafted got;
+  int store_spoke = 0;
+  for (int turn = 0; turn < 30; ++turn) {
+    drafter.observe(Tokens{9, 2, 3}, {});
+    got = drafted(drafter, 1);
+    if (got.sources == "s") ++store_spoke;
+    drafter.observe(Tokens{4}, {});
+  }
+  EXPECT_EQ(got.tokens, Tokens{4});
+  EXPECT_EQ(got.sources, "l");
+  EXPECT_LT(store_spoke, 10);
+  // A new sequence begins as the first did.
+  drafter.begin(Tokens{5, 9, 2, 3}, 1000);
+  EXPECT_EQ(drafted(drafter, 1).tokens, Tokens{7});
+}
+
+}  // namespace
+}  // namespace paceline
