@@ -11,7 +11,9 @@
 #include "apps/terminal.h"
 #include "apps/train_flags.h"
 #include "apps/values.h"
+#include "engine/head_search.h"
 #include "io/dump.h"
+#include "io/shown.h"
 #include "models/dense_layer.h"
 #include "models/draft_head.h"
 #include "train/plot.h"
@@ -24,20 +26,20 @@ namespace {
 Result<HeadTensors> start_head(const TrainFlags& given, const Engine& engine,
                                const std::string& model, const train::TrainingData& data) {
   if (!given.fresh) {
-    if (given.head) return read_head(std::filesystem::path(*given.head));
     const auto checkpoint = Checkpoint::open(model);
     if (!checkpoint) return checkpoint.error();
-    auto head = read_head(*checkpoint);
-    if (head || head.error().code != ErrorCode::NotFound) return head;
-    return Error{ErrorCode::NotFound, head.error().message +
-                                          "; name a head to fine-tune with --head, or begin one "
-                                          "with --new"};
+    HeadSearch search = find_head(*checkpoint, given.head.value_or(""));
+    if (search.found) return std::move(search.found->tensors);
+    if (search.fault) return *search.fault;
+    return Error{ErrorCode::NotFound,
+                 fmt::format("no head for this trunk in {}; name one to fine-tune with --head, or "
+                             "begin one with --new",
+                             listed(search.places, 8))};
   }
   const DumpHeader& header = data.dump().header();
   HeadConfig config;
-  config.tap =
-      given.tap >= 0 ? static_cast<Tap>(given.tap) : tap_named(header.tap).value_or(Tap::After);
-  config.tap_type = header.type == DumpType::Bf16 ? TapType::BF16 : TapType::F32;
+  config.tap = given.tap >= 0 ? static_cast<Tap>(given.tap) : header.tap;
+  config.tap_type = header.type;
   config.modules = given.modules;
   config.depths = given.train.depths;
   const int vocab_size = engine.model().info().vocab_size;

@@ -8,24 +8,11 @@
 #include "fmt/format.h"
 #include "io/shown.h"
 #include "kernels/argmax.h"
+#include "spec/dump_text.h"
 #include "spec/head_drafter.h"
-#include "spec/replay.h"
 
 namespace paceline::train {
 namespace {
-
-// A stream as replay walks it.
-RecordedText recorded(const DumpStream& stream) {
-  const int end = std::min(stream.cycle_start, stream.positions()) + 1;
-  const auto tokens = stream.tokens.first(end);
-  const int output = end - stream.n_prompt;
-  const bool cut = end <= stream.positions();
-  return {.tokens = tokens,
-          .n_prompt = stream.n_prompt,
-          .budget = cut ? output : std::max(stream.budget, output),
-          .hidden = [stream](int row, std::span<float> out) { stream.hidden(row, out); },
-          .dim = stream.width};
-}
 
 struct LoadedHead {
   std::unique_ptr<DraftHead> head;
@@ -88,7 +75,7 @@ EvaluationPlan plan_evaluation(const TrainingData& data, int64_t tokens, int dep
     if (taken >= tokens) break;
     const DumpStream stream = data.dump().stream(i);
     plan.streams.push_back(i);
-    taken += std::min(stream.cycle_start, stream.positions()) + 1 - stream.n_prompt;
+    taken += std::min(stream.cycle_start, stream.positions()) - stream.n_prompt;
   }
   return plan;
 }
@@ -126,8 +113,8 @@ Result<Evaluation> evaluate(const Model& model, const HeadTensors& head, const E
   evaluation.counts.begin(plan.depth);
   for (const int i : plan.streams) {
     if (stop && stop()) return Error{ErrorCode::Interrupted, "interrupted"};
-    evaluation.counts.add(
-        replay_stream(recorded(plan.dump->stream(i)), drafter, {.limit = plan.depth}));
+    const auto text = recorded_text(plan.dump->stream(i));
+    if (text) evaluation.counts.add(replay_stream(*text, drafter, {.limit = plan.depth}));
   }
   return evaluation;
 }

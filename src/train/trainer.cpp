@@ -70,12 +70,12 @@ Result<void> check_together(const Model& model, const DumpHeader& dump, const He
     return refuse(fmt::format("the dump has hiddens of {} values and {} words, the trunk {} and {}",
                               dump.hidden_width, dump.vocab_size, model.info().dim,
                               model.info().vocab_size));
-  if (dump.tap != to_string(head.tap))
+  if (dump.tap != head.tap)
     return refuse(
         fmt::format("the dump's hiddens were taken {} the final norm, the head reads those "
                     "{} it",
-                    dump.tap, to_string(head.tap)));
-  if (dump.type == DumpType::Bf16 && head.tap_type == TapType::F32)
+                    to_string(dump.tap), to_string(head.tap)));
+  if (dump.type == TapType::BF16 && head.tap_type == TapType::F32)
     return refuse("the dump's hiddens were rounded to bf16, and the head reads float32");
   if (!dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
       dump.model_sha256 != head.trunk_sha256)
