@@ -46,7 +46,8 @@ void TrainFlags::add(Flags& flags) {
   flags.text("--dump", "DUMP", dump, "what to train on, as collect writes it");
   flags.text("--out", "HEAD", out, "where the best head goes (.safetensors)");
   flags.flag("--new", fresh, "begin a new head; without it one is fine-tuned");
-  flags.text("--head", "FILE", head, "the head to fine-tune (default: the one that is found for the trunk)");
+  flags.text("--head", "FILE", head,
+             "the head to fine-tune (default: the one that is found for the trunk)");
   flags.integer("--modules", modules, 1, kMostHeadModules,
                 "modules of a new head; the last serves all further depths (default: 1)");
   flags.integer("--shortlist", shortlist, 0, std::numeric_limits<int>::max(),

@@ -65,7 +65,7 @@ bool Optimiser::step(float rate, std::span<float> weights, std::span<float> grad
 }
 
 std::span<const float> Optimiser::averaged(std::span<const float> weights) const {
-  return average_.empty() ? weights : std::span<const float>(average_);
+  return average_.empty() || steps_ == 0 ? weights : std::span<const float>(average_);
 }
 
 float scheduled_rate(float peak, int64_t step, int64_t warmup, double share) {

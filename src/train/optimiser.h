@@ -31,7 +31,7 @@ class Optimiser {
   bool step(float rate, std::span<float> weights, std::span<float> gradient, const Tools& tools);
 
   int64_t steps() const { return steps_; }
-  // The moving average where there is one, else the weights themselves.
+  // The moving average where there is one, else, and before the first step, the weights themselves.
   std::span<const float> averaged(std::span<const float> weights) const;
 
   // Everything that a resumed run needs, in one order: m, v, then the average.
