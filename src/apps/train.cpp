@@ -89,6 +89,18 @@ class Progress {
 
 Json entry_json(const train::HistoryEntry& entry) { return train::to_json(entry); }
 
+// Of the best head, by the length of the answers.
+Json by_length_json(const train::TrainReport& report) {
+  Json rows = Json::array();
+  for (size_t i = 0; i < report.by_length.size(); ++i) {
+    const RoundCounts& counts = report.by_length[i];
+    rows.push_back({{"from_tokens", train::kLengths[i]},
+                    {"rounds", counts.rounds},
+                    {"joint_acceptance", train::joint_acceptance(counts)}});
+  }
+  return rows;
+}
+
 Json report_json(const train::TrainReport& report) {
   Json history = Json::array();
   for (const train::HistoryEntry& entry : report.history) history.push_back(entry_json(entry));
@@ -99,6 +111,7 @@ Json report_json(const train::TrainReport& report) {
           {"history", std::move(history)},
           {"seconds", report.seconds},
           {"end", train::to_string(report.end)},
+          {"by_length", by_length_json(report)},
           {"skipped_steps", report.skipped},
           {"distance_to_serving", report.distance},
           {"products", report.table}};
@@ -181,6 +194,7 @@ int train(Args args) {
   config.family = engine->model().info().family;
   config.numerics = engine->model().info().numerics;
   config.data_sha256 = data->sha256();
+  if (auto ok = train::check_inputs(inputs, given.train); !ok) return fail("train", ok.error());
 
   print_warnings(*engine);
   Json report = report_header("train", model, *engine, "mtp");

@@ -80,13 +80,15 @@ EvaluationPlan plan_evaluation(const TrainingData& data, int64_t tokens, int dep
   return plan;
 }
 
-std::vector<double> Evaluation::joint() const {
+std::vector<double> joint_acceptance(const RoundCounts& counts) {
   std::vector<double> shares;
   for (const int64_t accepted : counts.accepted_by_depth)
     shares.push_back(
         counts.rounds > 0 ? static_cast<double>(accepted) / static_cast<double>(counts.rounds) : 0);
   return shares;
 }
+
+std::vector<double> Evaluation::joint() const { return joint_acceptance(counts); }
 
 std::vector<double> Evaluation::conditional() const {
   std::vector<double> shares;
@@ -111,10 +113,17 @@ Result<Evaluation> evaluate(const Model& model, const HeadTensors& head, const E
   HeadDrafter drafter(*loaded->head, *loaded->workspace, plan.cache);
   Evaluation evaluation;
   evaluation.counts.begin(plan.depth);
+  evaluation.by_length.resize(std::size(kLengths));
+  for (RoundCounts& counts : evaluation.by_length) counts.begin(plan.depth);
   for (const int i : plan.streams) {
     if (stop && stop()) return Error{ErrorCode::Interrupted, "interrupted"};
     const auto text = recorded_text(plan.dump->stream(i));
-    if (text) evaluation.counts.add(replay_stream(*text, drafter, {.limit = plan.depth}));
+    if (!text) continue;
+    const RoundCounts counts = replay_stream(*text, drafter, {.limit = plan.depth});
+    evaluation.counts.add(counts);
+    const int length = static_cast<int>(std::ssize(text->tokens)) - text->n_prompt;
+    const auto bucket = std::ranges::upper_bound(kLengths, length) - std::begin(kLengths) - 1;
+    evaluation.by_length[bucket].add(counts);
   }
   return evaluation;
 }

@@ -30,8 +30,15 @@ struct EvaluationPlan {
 EvaluationPlan plan_evaluation(const TrainingData& data, int64_t tokens, int depth,
                                CacheType cache);
 
+// Rounds in which depths 1 .. d stood, over rounds.
+std::vector<double> joint_acceptance(const RoundCounts& counts);
+
+// Answers of so many tokens, up to the next bucket's.
+inline constexpr int kLengths[] = {0, 64, 128, 192};
+
 struct Evaluation {
   RoundCounts counts;
+  std::vector<RoundCounts> by_length;  // index: into kLengths
   // Rounds in which depths 1 .. d stood, over rounds; and over those in which d - 1 stood.
   std::vector<double> joint() const;
   std::vector<double> conditional() const;

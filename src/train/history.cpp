@@ -12,6 +12,7 @@ nlohmann::ordered_json to_json(const HistoryEntry& entry) {
           {"held_out_loss", entry.held_out_loss},
           {"training_hits", entry.training_hits},
           {"held_out_hits", entry.held_out_hits},
+          {"rounds", entry.rounds},
           {"joint_acceptance", entry.joint},
           {"expected", entry.expected}};
 }
@@ -37,7 +38,7 @@ bool from_json(const nlohmann::ordered_json& json, HistoryEntry& entry) {
          number("seconds", entry.seconds) && number("loss", entry.loss) &&
          number("held_out_loss", entry.held_out_loss) &&
          numbers("training_hits", entry.training_hits) &&
-         numbers("held_out_hits", entry.held_out_hits) &&
+         numbers("held_out_hits", entry.held_out_hits) && number("rounds", entry.rounds) &&
          numbers("joint_acceptance", entry.joint) && number("expected", entry.expected);
 }
 

@@ -16,7 +16,8 @@ struct HistoryEntry {
   // Rows whose best word was the token that followed, over rows with a target; a depth each.
   std::vector<double> training_hits;
   std::vector<double> held_out_hits;
-  // Served: rounds in which depths 1 .. d stood, over rounds.
+  // Served: rounds, and those in which depths 1 .. d stood over them.
+  int64_t rounds = 0;
   std::vector<double> joint;
   double expected = 0;  // E: the sum of joint
 };

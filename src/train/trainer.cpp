@@ -85,6 +85,8 @@ Result<void> check_together(const Model& model, const DumpHeader& dump, const He
   return {};
 }
 
+fs::path state_file_of(const TrainInputs& inputs) { return inputs.out.string() + ".run"; }
+
 class Run {
  public:
   Run(const TrainInputs& inputs, const TrainOptions& options, const TrainHooks& hooks,
@@ -152,7 +154,7 @@ class Run {
   void warn(const std::string& text) const {
     if (hooks_.warn) hooks_.warn(text);
   }
-  fs::path state_file() const { return in_.out.string() + ".run"; }
+  fs::path state_file() const { return state_file_of(in_); }
 
   Result<void> begin();
   Result<void> check_start();
@@ -273,8 +275,6 @@ Result<void> Run::resume() {
   fs::path used;
   auto state = read_run_state(state_file(), &used);
   if (!state) return state.error();
-  const std::string differs = setting_that_differs(*state, settings_of(config_, o_));
-  if (!differs.empty()) return Error{ErrorCode::BadUsage, "--resume: " + differs};
   if (used != state_file())
     warn(fmt::format("{} is not whole; going on from {}", state_file().string(), used.string()));
   const size_t n = weights_.size();
@@ -424,6 +424,7 @@ Result<void> Run::evaluate_now() {
   const HeadTensors head = head_now();
   auto served = evaluate(*in_.model, head, plan_, hooks_.stop);
   if (!served) return served.error();
+  entry.rounds = served->counts.rounds;
   entry.joint = served->joint();
   entry.expected = served->expected();
   for (const LossSums& sum : sums_) {
@@ -442,6 +443,7 @@ Result<void> Run::evaluate_now() {
   if (first) report_.baseline = entry;
   if (better) {
     report_.best = entry;
+    report_.by_length = served->by_length;
     flat_ = 0;
     std::ranges::copy(optimiser_.averaged(weights_), best_.begin());
     if (!first) {
@@ -546,22 +548,36 @@ const char* to_string(TrainEnd end) {
   return "unknown";
 }
 
+Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options) {
+  auto trunk = TrunkSide::of(*inputs.model);
+  if (!trunk) return trunk.error();
+  const HeadConfig& head = inputs.start.config;
+  auto together = check_together(*inputs.model, inputs.data->dump().header(), head);
+  if (!together) return together;
+  auto fits = check_head(inputs.start, inputs.model->head_shapes(head.modules),
+                         inputs.model->info().vocab_size);
+  if (!fits) return fits;
+  if (options.depths < head.modules)
+    return Error{ErrorCode::BadUsage,
+                 fmt::format("--depths {} leaves modules of the head without use, which has {}",
+                             options.depths, head.modules)};
+  const auto table = choose_train_table(*trunk->kernels().table, options.products);
+  if (!table) return table.error();
+  if (!inputs.resume) return {};
+  fs::path used;
+  const auto state = read_run_state(state_file_of(inputs), &used);
+  if (!state) return state.error();
+  const std::string differs = setting_that_differs(*state, settings_of(head, options));
+  if (!differs.empty()) return Error{ErrorCode::BadUsage, "--resume: " + differs};
+  return {};
+}
+
 Result<TrainReport> train(const TrainInputs& inputs, const TrainOptions& options,
                           const TrainHooks& hooks) {
   check(options.steps > 0 || options.minutes > 0, "a run has an end");
+  if (auto ok = check_inputs(inputs, options); !ok) return ok.error();
   auto trunk = TrunkSide::of(*inputs.model);
-  if (!trunk) return trunk.error();
-  auto together = check_together(*inputs.model, inputs.data->dump().header(), inputs.start.config);
-  if (!together) return together.error();
-  auto fits = check_head(inputs.start, inputs.model->head_shapes(inputs.start.config.modules),
-                         inputs.model->info().vocab_size);
-  if (!fits) return fits.error();
-  if (options.depths < inputs.start.config.modules)
-    return Error{ErrorCode::BadUsage,
-                 fmt::format("--depths {} leaves modules of the head without use, which has {}",
-                             options.depths, inputs.start.config.modules)};
   const auto table = choose_train_table(*trunk->kernels().table, options.products);
-  if (!table) return table.error();
   return Run(inputs, options, hooks, *trunk, {*table, trunk->kernels().pool}).run();
 }
 

@@ -54,12 +54,17 @@ struct TrainReport {
   double seconds = 0;
   HistoryEntry baseline, best;
   std::vector<HistoryEntry> history;
-  std::vector<double> distance;  // training against serving at the start; see evaluate.h
-  std::string table;             // "avx512-bf16"
+  std::vector<RoundCounts> by_length;  // of the best head; index: into kLengths
+  std::vector<double> distance;        // training against serving at the start; see evaluate.h
+  std::string table;                   // "avx512-bf16"
 };
 
+// Whether such a run could begin: dump, head, trunk, options and, where it is resumed, what OUT.run
+// holds belong together.
+Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options);
+
 // Trains and leaves the best head in inputs.out, the one that the run began with where none was
-// better. Refused: a dump and a head that do not belong together; a start whose rounds, walked with
+// better. Refused: what check_inputs() refuses; a start whose rounds, walked with
 // the head as it is in memory and as it is read from its file, are not the same; training that
 // computes something else than serving. An interrupt is no error: the run can be resumed.
 Result<TrainReport> train(const TrainInputs& inputs, const TrainOptions& options,
