@@ -135,6 +135,7 @@ Json options_json(const TrainFlags& given) {
   return {{"new", given.fresh},
           {"depths", o.depths},
           {"beta", o.beta},
+          {"dpace", o.dpace >= 0 ? Json(o.dpace) : Json(nullptr)},
           {"mask", o.mask == train::Mask::Served ? "served" : "recipe"},
           {"targets", kTargets[static_cast<int>(o.targets)]},
           {"first_depth", o.first_depth_share},

@@ -62,6 +62,9 @@ void TrainFlags::add(Flags& flags) {
   flags.integer("--depths", train.depths, 1, train::kMostDepths,
                 "depths that are trained and walked in evaluation (default: 4)");
   number(flags, "--beta", train.beta, 0.01, 2, "depth s weighs beta^(s-1) (default: 0.6)");
+  number(flags, "--dpace", train.dpace, 0, 1,
+         "weigh depths by what limits the expected length (D-PACE), smoothed by X, say 0.5, in "
+         "place of --beta");
   flags.choice("--mask", {"served", "recipe"}, mask_,
                "what deeper rows attend to: keys of depth 1 and their own chain, as when serving "
                "(default), or keys of their own depth");

@@ -54,6 +54,63 @@ void VocabularyLoss::run(Mat<const float> hidden, std::span<const LossDepth> dep
   }
 }
 
+void VocabularyLoss::chances(std::span<const LossDepth> depths,
+                             std::span<std::vector<float>> chances, const Tools& tools) {
+  const int n = n_words();
+  const int64_t pitch = pitch_of(n);
+  logits_.resize(static_cast<size_t>(kChunk) * pitch);
+  for (size_t d = 0; d < depths.size(); ++d) {
+    const LossDepth& depth = depths[d];
+    chances[d].assign(depth.y.rows, 0.0f);
+    for (int begin = 0; begin < depth.y.rows; begin += kChunk) {
+      const int rows = std::min(kChunk, depth.y.rows - begin);
+      left_.set_rows(depth.y.middle(begin, rows), tools);
+      multiply_apart(left_, forward_, logits_.data(), pitch, tools);
+      d_left_.make_rows(rows, n, tools);
+      tools.pool->split(rows, 1, [&](int64_t first, int64_t last) {
+        for (auto i = static_cast<int>(first); i < last; ++i) {
+          const int row = begin + i;
+          if (depth.weights[row] == 0 || depth.hard[row] < 0) continue;
+          const LossRow got = tools.table->loss_row({.logits = logits_.data() + i * pitch,
+                                                     .soft = nullptr,
+                                                     .hard = depth.hard[row],
+                                                     .soft_weight = 0,
+                                                     .hard_weight = 1,
+                                                     .scale = 0,
+                                                     .n = n,
+                                                     .d_units = d_left_.row(i)});
+          chances[d][row] = std::exp(-got.loss);
+        }
+      });
+    }
+  }
+}
+
+void weigh_by_length(std::span<const std::vector<float>> chances, double alpha,
+                     std::span<std::vector<float>> weights) {
+  const size_t depths = weights.size();
+  double before = 0;
+  double after = 0;
+  std::vector<double> products(depths);
+  for (size_t row = 0; depths > 0 && row < weights[0].size(); ++row) {
+    double product = 1;
+    for (size_t d = 0; d < depths; ++d) {
+      before += weights[d][row];
+      if (weights[d][row] > 0) product *= (1 - alpha) * chances[d][row] + alpha;
+      products[d] = weights[d][row] > 0 ? product : 0;
+    }
+    double sum = 0;
+    for (size_t d = depths; d-- > 0;) {
+      sum += products[d];
+      weights[d][row] *= static_cast<float>(sum);
+      after += weights[d][row];
+    }
+  }
+  if (!(after > 0)) return;
+  for (auto& each : weights)
+    for (float& weight : each) weight *= static_cast<float>(before / after);
+}
+
 void VocabularyLoss::run_depth(const LossDepth& depth, int first, int last, const float* soft,
                                int soft_first, Targets targets, LossSums& sum, const Tools& tools) {
   const int n = n_words();

@@ -41,6 +41,11 @@ class VocabularyLoss {
   VocabularyLoss(Mat<const float> words, const Tools& tools);
 
   int n_words() const { return forward_.cols(); }
+  // What each row with a weight gives the token that followed, 0 where that is not among the words:
+  // chances[i][row] for depths[i].
+  void chances(std::span<const LossDepth> depths, std::span<std::vector<float>> chances,
+               const Tools& tools);
+
   // hidden (rows, dim): the trunk's, behind its final norm. Adds to sums[i] for depths[i].
   void run(Mat<const float> hidden, std::span<const LossDepth> depths, Targets targets,
            std::span<LossSums> sums, const Tools& tools);
@@ -55,5 +60,14 @@ class VocabularyLoss {
   std::vector<float> soft_, logits_;
   std::vector<LossRow> rows_;
 };
+
+// Weights by what limits the expected length (D-PACE, Wu et al. 2026): with the chance q_d of a
+// row's token at depth d, smoothed to s = (1 - alpha) q + alpha, the weight at depth d is
+// multiplied by
+//   sum over k >= d of s_1 ... s_k
+// which is what ln q_d adds to the sum of those products. Depths without weight count for nothing.
+// All weights together keep their sum.
+void weigh_by_length(std::span<const std::vector<float>> chances, double alpha,
+                     std::span<std::vector<float>> weights);
 
 }  // namespace paceline::train

@@ -242,7 +242,7 @@ void HeadNet::forward_depth(const NetBatch& batch, int depth) {
 }
 
 void HeadNet::loss(const NetBatch& batch, Targets targets, VocabularyLoss& vocabulary,
-                   std::span<LossSums> sums) {
+                   std::span<LossSums> sums, double dpace) {
   std::vector<LossDepth> depths;
   for (int depth = 1; depth <= active_; ++depth)
     depths.push_back({.depth = depth,
@@ -250,6 +250,14 @@ void HeadNet::loss(const NetBatch& batch, Targets targets, VocabularyLoss& vocab
                       .weights = batch.weights[depth - 1],
                       .hard = batch.hard[depth - 1],
                       .d_y = d_y(depth)});
+  std::vector<std::vector<float>> weights;
+  if (dpace >= 0) {
+    std::vector<std::vector<float>> chances(active_);
+    vocabulary.chances(depths, chances, tools_);
+    weights.assign(batch.weights.begin(), batch.weights.begin() + active_);
+    weigh_by_length(chances, dpace, weights);
+    for (int i = 0; i < active_; ++i) depths[i].weights = weights[i];
+  }
   vocabulary.run(batch.final_hidden, depths, targets, sums.first(active_), tools_);
 }
 

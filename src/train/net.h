@@ -75,8 +75,9 @@ class HeadNet {
   Mat<const float> state(int depth) const;
 
   // Loss of all depths; d_y of each is kept for backward.
+  // dpace: smoothing of weigh_by_length; below 0: the batch's weights as they are.
   void loss(const NetBatch& batch, Targets targets, VocabularyLoss& vocabulary,
-            std::span<LossSums> sums);
+            std::span<LossSums> sums, double dpace = -1);
   // In place of loss(), for tests: the gradient of y.
   Mat<float> d_y(int depth);
 

@@ -229,6 +229,50 @@ TEST(HeadNet, BitsDoNotDependOnTheNumberOfThreads) {
     }
 }
 
+TEST(VocabularyLoss, DepthsAreWeighedByWhatLimitsTheExpectedLength) {
+  // Chances 0.5 and 0.2, smoothed by a half: 0.75 and 0.6. Products: 0.75, 0.45.
+  const std::vector<std::vector<float>> chances = {{0.5f, 0.9f}, {0.2f, 0.9f}};
+  std::vector<std::vector<float>> weights = {{1, 0}, {1, 0}};
+  weigh_by_length(chances, 0.5, weights);
+  EXPECT_NEAR(weights[0][0], 2 * 1.2 / (1.2 + 0.45), 1e-6);
+  EXPECT_NEAR(weights[1][0], 2 * 0.45 / (1.2 + 0.45), 1e-6);
+  EXPECT_EQ(weights[0][1], 0);
+  EXPECT_EQ(weights[1][1], 0);
+}
+
+TEST(VocabularyLoss, ChancesAreThoseOfTheSoftmax) {
+  ThreadPool pool(2);
+  auto goldens = read_goldens();
+  Golden& g = goldens.at("served");
+  for (const TrainTable* table : train_tables()) {
+    const Tools tools{table, &pool};
+    const int n_words = g.sizes["words"];
+    const auto& words = g.rows.at("words");
+    VocabularyLoss vocabulary({words.data(), n_words, g.shape.dim}, tools);
+    const NetBatch batch = batch_of(g);
+    const LossDepth depth{.depth = 1,
+                          .y = batch.hidden,
+                          .weights = batch.weights[0],
+                          .hard = batch.hard[0],
+                          .d_y = {}};
+    std::vector<float> chances;
+    vocabulary.chances({&depth, 1}, {&chances, 1}, tools);
+    for (int row = 0; row < batch.rows(); ++row) {
+      double sum = 0;
+      double own = 0;
+      for (int word = 0; word < n_words; ++word) {
+        double logit = 0;
+        for (int i = 0; i < g.shape.dim; ++i)
+          logit += double(batch.hidden.row(row)[i]) * words[word * g.shape.dim + i];
+        sum += std::exp(logit);
+        if (word == batch.hard[0][row]) own = std::exp(logit);
+      }
+      const bool counts = batch.weights[0][row] > 0;
+      EXPECT_NEAR(chances[row], counts ? own / sum : 0, table->per_unit == 1 ? 1e-5 : 5e-3);
+    }
+  }
+}
+
 // Rows without a target: what stands there must not matter, and must not learn.
 TEST(HeadNet, RowsWithoutTargetLeaveNoTrace) {
   ThreadPool pool(2);

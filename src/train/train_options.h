@@ -18,6 +18,7 @@ inline constexpr int kMostDepths = 8;
 struct TrainOptions {
   int depths = 4;
   double beta = 0.6;  // depth s weighs beta^(s-1)
+  double dpace = -1;  // smoothing of weigh_by_length, which then weighs in place of beta; < 0: off
   Mask mask = Mask::Served;
   Targets targets = Targets::Soft;
   std::vector<Part> freeze = {};

@@ -41,6 +41,7 @@ std::vector<std::string> settings_of(const HeadConfig& head, const TrainOptions&
       fmt::format("data {}", head.data_sha256),
       fmt::format("depths {}", o.depths),
       fmt::format("beta {}", o.beta),
+      fmt::format("dpace {}", o.dpace),
       fmt::format("mask {}", o.mask == Mask::Served ? "served" : "recipe"),
       fmt::format("targets {}", kTargets[static_cast<int>(o.targets)]),
       fmt::format("first depth's share {}", o.first_depth_share),
@@ -335,6 +336,7 @@ Result<void> Run::begin() {
 int64_t Run::pass(std::span<const Piece> pieces, int depths, int pieces_of_step, bool back,
                   std::span<LossSums> sums) {
   int64_t targets = 0;
+  const double beta = back && o_.dpace >= 0 ? 1 : o_.beta;
   net_.use_depths(depths);
   for (size_t first = 0; first < pieces.size();) {
     // As many pieces as fit into memory at a time, at least one.
@@ -344,12 +346,12 @@ int64_t Run::pass(std::span<const Piece> pieces, int depths, int pieces_of_step,
       if (rows > o_.rows_at_a_time && last > first) break;
     }
     const NetBatch& batch =
-        builder_.build(pieces.subspan(first, last - first), depths, o_.beta, pieces_of_step);
+        builder_.build(pieces.subspan(first, last - first), depths, beta, pieces_of_step);
     first = last;
     if (builder_.targets() == 0) continue;
     targets += builder_.targets();
     net_.forward(batch);
-    net_.loss(batch, o_.targets, vocabulary_, sums);
+    net_.loss(batch, o_.targets, vocabulary_, sums, back ? o_.dpace : -1);
     if (back) net_.backward(batch, gradient_);
   }
   return targets;

@@ -380,6 +380,19 @@ TEST(Train, LargeHiddensGiveFiniteLossesInEveryPrecision) {
   }
 }
 
+TEST(Train, LearnsWithWeightsByExpectedLengthToo) {
+  ToyText text = pairs(words_from(4, 16));
+  text.streams = 300;
+  ToyRun toy(24, text);
+  toy.options.dpace = 0.5;
+  toy.options.steps = 200;
+  toy.options.batch = 8;
+  toy.options.flat_evaluations = 100;
+  const auto report = toy.run();
+  ASSERT_RAN(report);
+  EXPECT_GT(report->best.joint[0], 0.8);
+}
+
 TEST(Train, FrozenPartsStayAsTheyAre) {
   ToyRun toy(24, pairs(words_from(4, 16)));
   toy.options.freeze = {Part::Merge, Part::Norms};
