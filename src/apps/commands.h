@@ -21,6 +21,7 @@ int probe(Args args);
 int replay(Args args);
 int store(Args args);
 int tokenize(Args args);
+int train(Args args);
 int parity(Args args);
 int synth(Args args);
 

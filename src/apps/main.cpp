@@ -28,6 +28,7 @@ constexpr std::array kCommands = {
     Command{"chat", chat, "talk to the model in the terminal"},
     Command{"bench", bench, "time plain and speculative decoding side by side"},
     Command{"collect", collect, "record a model's answers with its hiddens, for a draft head"},
+    Command{"train", train, "teach a draft head on a dump"},
     Command{"drift", drift, "say whether two runs wrote the same, by token ids"},
     Command{"replay", replay, "count over a dump what drafts would have stood, without the trunk"},
     Command{"store", store, "make a store of n-grams of a dump's answers"},

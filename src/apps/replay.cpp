@@ -20,6 +20,7 @@
 #include "apps/values.h"
 #include "io/dump.h"
 #include "io/shown.h"
+#include "spec/dump_text.h"
 
 namespace paceline::apps {
 namespace {
@@ -32,19 +33,6 @@ struct ReplayFlags {
   bool cycles = false;
   int limit = std::numeric_limits<int>::max();
 };
-
-// A stream as far as it is walked; nothing where it ends before its first token of output.
-std::optional<RecordedText> text_of(const DumpStream& stream, bool cycles) {
-  RecordedText text{.tokens = stream.tokens, .n_prompt = stream.n_prompt};
-  const bool cut = !cycles && stream.cycle_start < stream.positions();
-  if (cut) text.tokens = text.tokens.first(static_cast<size_t>(stream.cycle_start));
-  const int n_output = static_cast<int>(text.tokens.size()) - text.n_prompt;
-  if (n_output < 1) return std::nullopt;
-  text.budget = stream.ended && !cut ? std::max(stream.budget, n_output) : n_output;
-  text.dim = stream.width;
-  text.hidden = [stream](int row, std::span<float> out) { stream.hidden(row, out); };
-  return text;
-}
 
 struct ArmCounts {
   int depth = 0;
@@ -67,7 +55,7 @@ Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const 
       if (shows)
         progress.show(fmt::format("replaying, depth {}", depth_name(depth)),
                       static_cast<double>(i) / n_streams);
-      const auto text = text_of(dump.stream(i), given.cycles);
+      const auto text = recorded_text(dump.stream(i), given.cycles);
       if (!text) continue;
       auto counted = engine.replay(*text, request);
       if (counted)

@@ -48,6 +48,7 @@ class DenseDecoder final : public Model {
   Result<std::unique_ptr<DraftHead>> make_head(const HeadTensors& head) const override {
     return make_dense_head(trunk_, head);
   }
+  const DenseTrunk* dense_trunk() const override { return &trunk_; }
 
  private:
   DenseDecoder(const DenseConfig& config, const KernelTable& table, int threads, bool wide) {

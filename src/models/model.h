@@ -16,6 +16,7 @@
 namespace paceline {
 
 class DraftHead;
+struct DenseTrunk;
 struct HeadShape;
 struct HeadTensors;
 
@@ -165,6 +166,10 @@ class Model {
   // that these have. Embedding and output rows are the trunk's own. Unsupported where the family
   // has no heads; else as check_head().
   virtual Result<std::unique_ptr<DraftHead>> make_head(const HeadTensors& head) const;
+
+  // The weights themselves, for what computes with them in its own way: training. Null where the
+  // trunk is no dense decoder.
+  virtual const DenseTrunk* dense_trunk() const { return nullptr; }
 };
 
 }  // namespace paceline

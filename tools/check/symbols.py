@@ -29,7 +29,8 @@ def faults_of(path):
 
 
 def main(folder):
-    objects = sorted(Path(folder).glob("src/kernels/CMakeFiles/kernels_*.dir/isa/*.o"))
+    objects = sorted(path for box in ("kernels", "train")
+                     for path in Path(folder).glob(f"src/{box}/CMakeFiles/kernels_*.dir/isa/*.o"))
     if not objects:
         print(f"{folder}: no kernel objects there, build it first", file=sys.stderr)
         return 1

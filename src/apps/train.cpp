@@ -1,0 +1,253 @@
+// paceline train: teaches a draft head on a dump.
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "apps/commands.h"
+#include "apps/interrupt.h"
+#include "apps/json_file.h"
+#include "apps/model_flags.h"
+#include "apps/say.h"
+#include "apps/terminal.h"
+#include "apps/train_flags.h"
+#include "apps/values.h"
+#include "engine/head_search.h"
+#include "io/dump.h"
+#include "io/shown.h"
+#include "models/dense_layer.h"
+#include "models/draft_head.h"
+#include "train/plot.h"
+#include "train/trainer.h"
+
+namespace paceline::apps {
+namespace {
+
+// The head that the run begins with.
+Result<HeadTensors> start_head(const TrainFlags& given, const Engine& engine,
+                               const std::string& model, const train::TrainingData& data) {
+  if (!given.fresh) {
+    const auto checkpoint = Checkpoint::open(model);
+    if (!checkpoint) return checkpoint.error();
+    HeadSearch search = find_head(*checkpoint, given.head.value_or(""));
+    if (search.found) return std::move(search.found->tensors);
+    if (search.fault) return *search.fault;
+    return Error{ErrorCode::NotFound,
+                 fmt::format("no head for this trunk in {}; name one to fine-tune with --head, or "
+                             "begin one with --new",
+                             listed(search.places, 8))};
+  }
+  const DumpHeader& header = data.dump().header();
+  HeadConfig config;
+  config.tap = given.tap >= 0 ? static_cast<Tap>(given.tap) : header.tap;
+  config.tap_type = header.type;
+  config.modules = given.modules;
+  config.depths = given.train.depths;
+  const int vocab_size = engine.model().info().vocab_size;
+  config.draft_vocabulary = data.shortlist(given.shortlist > 0 ? given.shortlist : vocab_size,
+                                           engine.end_ids(), vocab_size);
+  config.family = engine.model().info().family;
+  const auto trunk = train::TrunkSide::of(engine.model());
+  if (!trunk) return trunk.error();
+  return trunk->new_head(config, given.train.seed);
+}
+
+std::string shares(std::span<const double> values) {
+  std::string text;
+  for (const double value : values) text += fmt::format("{}{:.3f}", text.empty() ? "" : " ", value);
+  return text;
+}
+
+std::string time_left(double seconds) {
+  const auto minutes = static_cast<int64_t>(seconds / 60);
+  if (minutes >= 60) return fmt::format("{} h {} min left", minutes / 60, minutes % 60);
+  return minutes > 0 ? fmt::format("{} min left", minutes)
+                     : fmt::format("{} s left", static_cast<int>(seconds));
+}
+
+// A line that is written over on a terminal, and a line a minute elsewhere.
+class Progress {
+ public:
+  void show(const train::TrainProgress& now) {
+    const bool terminal = stderr_is_terminal();
+    if (shown_ != 0 && now.seconds_left > shown_ - (terminal ? 0.2 : 60)) return;
+    shown_ = now.seconds_left;
+    std::string text = fmt::format("step {}, loss {:.3f}, {:.0f} position-depths/s", now.step,
+                                   now.loss, now.position_depths_per_second);
+    if (now.last != nullptr) text += fmt::format(", E {:.3f}", now.last->expected);
+    text += ", " + time_left(now.seconds_left);
+    if (terminal)
+      line_.show(text);
+    else
+      say(stderr, "{}\n", text);
+  }
+  void clear() { line_.clear(); }
+
+ private:
+  ProgressLine line_;
+  double shown_ = 0;
+};
+
+Json entry_json(const train::HistoryEntry& entry) { return train::to_json(entry); }
+
+// Of the best head, by the length of the answers.
+Json by_length_json(const train::TrainReport& report) {
+  Json rows = Json::array();
+  for (size_t i = 0; i < report.by_length.size(); ++i) {
+    const RoundCounts& counts = report.by_length[i];
+    rows.push_back({{"from_tokens", train::kLengths[i]},
+                    {"rounds", counts.rounds},
+                    {"joint_acceptance", train::joint_acceptance(counts)}});
+  }
+  return rows;
+}
+
+Json report_json(const train::TrainReport& report) {
+  Json history = Json::array();
+  for (const train::HistoryEntry& entry : report.history) history.push_back(entry_json(entry));
+  return {{"steps", report.steps},
+          {"positions", report.positions},
+          {"baseline", entry_json(report.baseline)},
+          {"best", entry_json(report.best)},
+          {"history", std::move(history)},
+          {"seconds", report.seconds},
+          {"end", train::to_string(report.end)},
+          {"by_length", by_length_json(report)},
+          {"skipped_steps", report.skipped},
+          {"distance_to_serving", report.distance},
+          {"products", report.table}};
+}
+
+Json data_json(const train::TrainingData& data, const HeadConfig& head) {
+  const train::DataFacts& facts = data.facts();
+  return {{"positions", facts.positions},
+          {"held_out", facts.held_out},
+          {"cycle_rows", facts.cycle_rows},
+          {"bad_rows", facts.bad_rows},
+          {"own_share", facts.own_share()},
+          {"draft_vocabulary", head.draft_vocabulary.size()},
+          {"coverage", data.coverage(head.draft_vocabulary)},
+          {"sha256", head.data_sha256}};
+}
+
+Json options_json(const TrainFlags& given) {
+  const train::TrainOptions& o = given.train;
+  constexpr const char* kTargets[] = {"soft", "hard", "mixed"};
+  return {{"new", given.fresh},
+          {"depths", o.depths},
+          {"beta", o.beta},
+          {"dpace", o.dpace >= 0 ? Json(o.dpace) : Json(nullptr)},
+          {"mask", o.mask == train::Mask::Served ? "served" : "recipe"},
+          {"targets", kTargets[static_cast<int>(o.targets)]},
+          {"first_depth", o.first_depth_share},
+          {"prompt_rows", given.data.prompt_rows},
+          {"lr", o.rate},
+          {"warmup", o.warmup},
+          {"weight_decay", o.optimiser.decay},
+          {"clip", o.optimiser.clip},
+          {"average", o.optimiser.average},
+          {"batch", o.batch},
+          {"max_rows", given.data.max_rows},
+          {"steps", o.steps},
+          {"minutes", o.minutes},
+          {"seed", o.seed}};
+}
+
+}  // namespace
+
+int train(Args args) {
+  ModelFlags model;
+  TrainFlags given;
+  JsonFile json;
+  Flags flags("train", "Teach a draft head on a dump, judged as it will be served.",
+              "paceline train model.gguf --dump dump --out head.safetensors --new --minutes 60");
+  model.add(flags);
+  given.add(flags);
+  flags.group("Output");
+  json.add_flag(flags);
+  const auto outcome = flags.parse(args);
+  if (!outcome) return fail("train", outcome.error());
+  if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
+  if (auto ok = given.finish(); !ok) return fail("train", ok.error());
+  if (auto ok = json.check(model.model); !ok) return fail("train", ok.error());
+  given.train.seed = model.seed;
+
+  catch_interrupts();
+  const auto dump = Dump::open(*given.dump);
+  if (!dump) return fail("train", dump.error());
+  const auto engine = model.open();
+  if (!engine) return fail("train", engine.error());
+  given.train.cache = engine->cache_type();
+  const DenseTrunk* trunk = engine->model().dense_trunk();
+  if (trunk == nullptr) {
+    const auto known = train::TrunkSide::of(engine->model());
+    return fail("train", known.error());
+  }
+  const auto data = train::TrainingData::of(*dump, given.data, *trunk->pool);
+  if (!data) return fail("train", data.error());
+  auto start = start_head(given, *engine, model.model, *data);
+  if (!start) return fail("train", start.error());
+  train::TrainInputs inputs{&engine->model(), &*data, *std::move(start), *given.out, given.resume};
+  HeadConfig& config = inputs.start.config;
+  if (config.trunk_sha256.empty()) config.trunk_sha256 = engine->model_sha256();
+  if (config.trunk_sha256 != engine->model_sha256())
+    return fail("train", {ErrorCode::BadUsage, "the head was made for another trunk (SHA-256 " +
+                                                   config.trunk_sha256.substr(0, 12) + "...)"});
+  config.family = engine->model().info().family;
+  config.numerics = engine->model().info().numerics;
+  config.data_sha256 = data->sha256();
+  if (auto ok = train::check_inputs(inputs, given.train); !ok) return fail("train", ok.error());
+
+  print_warnings(*engine);
+  Json report = report_header("train", model, *engine, "mtp");
+  const train::DataFacts& facts = data->facts();
+  say(stderr, "{} positions to train on, {} held out; {} words drafted, {:.1f} % of the text\n",
+      facts.positions, facts.held_out,
+      config.draft_vocabulary.empty() ? engine->model().info().vocab_size
+                                      : static_cast<int>(std::ssize(config.draft_vocabulary)),
+      100 * data->coverage(config.draft_vocabulary));
+  if (facts.own_tokens > 0)
+    say(stderr, "{:.1f} % of the tokens are the trunk's own first choice\n",
+        100 * facts.own_share());
+
+  Progress progress;
+  const train::TrainHooks hooks = {
+      .stop = interrupted,
+      .progress = [&](const train::TrainProgress& now) { progress.show(now); },
+      .evaluated =
+          [&](const train::HistoryEntry& entry, bool best) {
+            progress.clear();
+            say(stderr,
+                "step {:6}: loss {:.3f}, held out {:.3f}; hits {}, held out {}; accepted {}, "
+                "E {:.3f}{}\n",
+                entry.step, entry.loss, entry.held_out_loss, shares(entry.training_hits),
+                shares(entry.held_out_hits), shares(entry.joint), entry.expected,
+                best ? " (best)" : "");
+          },
+      .warn =
+          [&](const std::string& text) {
+            progress.clear();
+            say(stderr, "warning: {}\n", text);
+          },
+      .say = [&](const std::string& text) { say(stderr, "{}\n", text); }};
+  const auto result = train::train(inputs, given.train, hooks);
+  progress.clear();
+  if (!result) return fail("train", result.error());
+
+  const std::string plot = *given.out + ".svg";
+  if (auto drawn = train::write_plot(plot, result->history); !drawn)
+    return fail("train", drawn.error());
+  say(stderr,
+      "{}: {} steps, {} position-depths, {:.0f} s ({}); E {:.3f} at the start, {:.3f} at step {}\n",
+      *given.out, result->steps, result->positions, result->seconds, train::to_string(result->end),
+      result->baseline.expected, result->best.expected, result->best.step);
+  if (result->end == train::TrainEnd::Interrupted)
+    say(stderr, "interrupted; the same command with --resume goes on where it was stopped\n");
+  report["head"] = *given.out;
+  report["options"] = options_json(given);
+  report["data"] = data_json(*data, config);
+  report.update(report_json(*result));
+  if (auto written = json.write(report); !written) return fail("train", written.error());
+  return result->end == train::TrainEnd::Interrupted ? kExitInterrupted : kExitSuccess;
+}
+
+}  // namespace paceline::apps

@@ -1,0 +1,46 @@
+// Flags of `train`: how a head is trained, and what a new one is like.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "apps/flags.h"
+#include "base/result.h"
+#include "base/tap.h"
+#include "train/data.h"
+#include "train/train_options.h"
+
+namespace paceline::apps {
+
+struct TrainFlags {
+  std::optional<std::string> dump;
+  std::optional<std::string> out;
+  std::optional<std::string> head;
+  bool fresh = false;
+  bool resume = false;
+  int modules = 1;
+  int shortlist = 8192;
+  int tap = -1;  // index into after, before; -1: the dump's
+  bool skips_prompts = false;
+  train::DataOptions data;
+  train::TrainOptions train;
+
+  void add(Flags& flags);
+  // Behind parse: what belongs together, and fields that flags do not bind to.
+  Result<void> finish();
+
+ private:
+  int mask_ = 0;
+  int targets_ = 0;
+  int products_ = 0;
+  int steps_ = 0;
+  int every_ = 0;
+  int warmup_ = 50;
+  int evaluation_tokens_ = 6000;
+  double rate_ = 1e-3;
+  double average_ = 0;
+  double decay_ = 0.01;
+  double clip_ = 1;
+};
+
+}  // namespace paceline::apps

@@ -1,0 +1,108 @@
+"""collect, train and replay as a script runs them, on tiny models."""
+
+import json
+import os
+import unittest
+
+import cli_support
+from cli_support import CliTest, model, path, run, run_json, write
+
+MASK = (1 << 64) - 1
+
+
+def is_held_out(name, share=0.1):
+    """As src/train/data.cpp: FNV-1a, then SplitMix64."""
+    z = 0xCBF29CE484222325
+    for byte in name.encode():
+        z = (z ^ byte) * 0x100000001B3 & MASK
+    z = z + 0x9E3779B97F4A7C15 & MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    z ^= z >> 31
+    return (z >> 11) * 2.0**-53 < share
+
+
+def prompts(n_held_out, n_training):
+    """A file of prompts, those first that are held out."""
+    names = [f"p{i}" for i in range(10000)]
+    held_out = [n for n in names if is_held_out(n)][:n_held_out]
+    training = [n for n in names if not is_held_out(n)][:n_training]
+    lines = [json.dumps({"id": n, "prompt": f"word {n} and {int(n[1:]) * 7 % 31}"})
+             for n in held_out + training]
+    return write(f"prompts-{n_held_out}-{n_training}.jsonl", "\n".join(lines) + "\n")
+
+
+def dump(family):
+    folder = path(f"dump {family}")
+    if not os.path.isdir(folder):
+        run("collect", model(family=family), "--prompts", prompts(4, 20), "--max-tokens", "40",
+            "--temperature", "1", "--ignore-eos", "--out", folder, check=0)
+    return folder
+
+
+SHORT = ["--new", "--steps", "8", "--evaluate-every", "4", "--batch", "4", "--shortlist", "64"]
+
+
+class TrainTest(CliTest):
+    def test_every_family_that_it_knows(self):
+        for family in ("llama", "mistral", "qwen2", "qwen3"):
+            with self.subTest(family=family):
+                head = path(f"{family}.safetensors")
+                report = run_json("train", model(family=family), "--dump", dump(family), "--out",
+                                  head, *SHORT, "--modules", "2", "--depths", "3", "--targets",
+                                  "mixed", "--first-depth", "0")
+                self.assertEqual(report["steps"], 8)
+                self.assertEqual([entry["step"] for entry in report["history"]], [0, 4, 8])
+                self.assertLess(report["history"][-1]["loss"], report["history"][1]["loss"] + 0.1)
+                self.assertLess(max(report["distance_to_serving"]), 0.1)
+                self.assertGreater(report["positions"], 0)
+                with open(head + ".svg", encoding="utf-8") as svg:
+                    self.assertIn("</svg>", svg.read())
+
+    def test_replay_counts_what_the_trainer_counted(self):
+        head = path("replayed.safetensors")
+        trained = run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT,
+                           "--depths", "3")
+        replayed = run_json("replay", model(), "--dump", dump("llama"), "--head", head,
+                            "--drafter", "mtp", "--depth", "3", "--limit", "4")
+        self.assertEqual(replayed["rounds"], trained["best"]["rounds"])
+        self.assertEqual(replayed["joint_acceptance"], trained["best"]["joint_acceptance"])
+
+    def test_fine_tuning_begins_with_the_head_that_it_is_given(self):
+        first = path("first.safetensors")
+        trained = run_json("train", model(), "--dump", dump("llama"), "--out", first, *SHORT)
+        again = run_json("train", model(), "--dump", dump("llama"), "--out", path("2.safetensors"),
+                         "--head", first, "--steps", "2", "--batch", "2", "--freeze", "fc,norms")
+        self.assertEqual(again["baseline"]["joint_acceptance"],
+                         trained["best"]["joint_acceptance"])
+        self.assertGreaterEqual(again["best"]["expected"], again["baseline"]["expected"])
+
+    def test_the_same_command_gives_the_same_head_whatever_the_threads(self):
+        files = []
+        for threads in ("1", "2"):
+            head = path(f"threads{threads}.safetensors")
+            run("train", model(), "--dump", dump("llama"), "--out", head, *SHORT, "--threads",
+                threads, check=0)
+            with open(head, "rb") as file:
+                files.append(file.read())
+        self.assertEqual(files[0], files[1])
+
+    def test_what_makes_no_sense_is_refused(self):
+        head = path("none.safetensors")
+        given = ["train", model(), "--dump", dump("llama"), "--out", head]
+        self.assert_refused("train", model(), "--out", head, "--new", "--steps", "1", says="--dump")
+        self.assert_refused(*given, "--new", says="--steps or --minutes")
+        self.assert_refused(*given, "--steps", "1", says="--new")
+        self.assert_refused(*given, "--new", "--steps", "1", "--freeze", "fc,heads", says="heads")
+        self.assert_refused(*given, "--new", "--steps", "1", "--tap", "before",
+                            says="taken after the final norm")
+        self.assert_refused(*given, "--new", "--steps", "1", "--modules", "3", "--depths", "2",
+                            says="--depths 2")
+        self.assert_refused(*given, "--new", "--steps", "1", "--resume", says="no run to resume")
+        self.assert_refused("train", model(family="gemma3"), "--dump", dump("llama"), "--out", head,
+                            "--new", "--steps", "1", says="pre-norm decoders with SwiGLU")
+        self.assertFalse(os.path.exists(head))
+
+
+if __name__ == "__main__":
+    cli_support.main()
