@@ -17,5 +17,6 @@ int probe(Args args);
 int tokenize(Args args);
 int parity(Args args);
 int synth(Args args);
+int export_(Args args);
 
 }  // namespace paceline::apps

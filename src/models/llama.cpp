@@ -18,9 +18,11 @@ void read(ConfigReader& in, DenseConfig& c) {
 
 }  // namespace
 
+const DenseFamily kLlama = {"llama", nullptr, read};
+
 Result<std::unique_ptr<Model>> load_llama(const Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  return load_dense_decoder({"llama", nullptr, read}, checkpoint, options);
+  return load_dense_decoder(kLlama, checkpoint, options);
 }
 
 }  // namespace paceline
