@@ -170,8 +170,19 @@ bool same_matrix(const Tensor& a, const Tensor& b) {
   return a.type == b.type && a.shape == b.shape && std::ranges::equal(a.data, b.data);
 }
 
-// The scaling whose divisors a GGUF file keeps instead of it. Llama 3.1 and later differ in the
-// factor alone, which is the largest divisor.
+bool gives(const Llama3Scaling& scaling, std::span<const double> plain,
+           std::span<const float> divisors) {
+  std::vector<double> scaled(plain.begin(), plain.end());
+  scale_llama3(scaled, scaling);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const double wanted = plain[i] / scaled[i];
+    if (!(std::abs(divisors[i] - wanted) <= 1e-5 * wanted)) return false;
+  }
+  return true;
+}
+
+// The scaling whose divisors a GGUF file keeps instead of it. Llama 3.1 and later have one ramp and
+// differ in the factor, which is the largest divisor, and perhaps in the context they grew from.
 Result<std::optional<Llama3Scaling>> scaling_of(const Checkpoint& gguf, const DenseConfig& c) {
   const Tensor* tensor = gguf.find("rope_freqs.weight");
   if (tensor == nullptr) return std::optional<Llama3Scaling>();
@@ -181,20 +192,17 @@ Result<std::optional<Llama3Scaling>> scaling_of(const Checkpoint& gguf, const De
                                 c.head_dim / 2));
   std::vector<float> divisors(static_cast<size_t>(c.head_dim / 2));
   dequantize(*tensor, 0, divisors);
+  if (std::ranges::all_of(divisors, [](float x) { return x == 1; }))
+    return std::optional<Llama3Scaling>();
   const double factor = *std::ranges::max_element(divisors);
-  const Llama3Scaling scaling{factor, 1.0, 4.0, 8192};
   const std::vector<double> plain = rope_frequencies(c.rope.theta, c.head_dim);
-  std::vector<double> scaled = plain;
-  scale_llama3(scaled, scaling);
-  for (size_t i = 0; i < plain.size(); ++i) {
-    const double wanted = plain[i] / scaled[i];
-    if (!(std::abs(divisors[i] - wanted) <= 1e-5 * wanted))
-      return error_in(gguf, ErrorCode::Unsupported,
-                      "rope_freqs.weight has other divisors than Llama 3's scaling gives, and a "
-                      "config.json has no words for them");
+  for (const int original : {8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 16384, 32768}) {
+    const Llama3Scaling scaling{factor, 1.0, 4.0, static_cast<double>(original)};
+    if (gives(scaling, plain, divisors)) return std::optional<Llama3Scaling>(scaling);
   }
-  if (factor == 1.0) return std::optional<Llama3Scaling>();
-  return std::optional<Llama3Scaling>(scaling);
+  return error_in(gguf, ErrorCode::Unsupported,
+                  "rope_freqs.weight has other divisors than Llama 3's scaling gives, and a "
+                  "config.json has no words for them");
 }
 
 // The shortest decimal that reads back as this float.
