@@ -80,6 +80,9 @@ const Tensor* Checkpoint::find(std::string_view name) const {
   return &state_->contents.tensors[*found];
 }
 
+const std::map<std::string, std::string>& Checkpoint::file_metadata() const {
+  return state_->contents.metadata;
+}
 const Metadata* Checkpoint::metadata() const {
   return state_->kind == Kind::Gguf ? &state_->metadata : nullptr;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,8 @@ class Checkpoint {
   std::span<const Tensor> tensors() const;
   const Tensor* find(std::string_view name) const;  // null when there is none
   const Metadata* metadata() const;                 // GGUF only, else null
+  // `__metadata__` of the safetensors files, of those with one key the first; empty for GGUF.
+  const std::map<std::string, std::string>& file_metadata() const;
 
   // MappedFile::read_ahead for bytes of a tensor.
   void read_ahead(std::span<const std::byte> data) const;

@@ -174,6 +174,7 @@ class FolderReader {
       return Error{ErrorCode::BadFormat, fmt::format("{}: no tensors", shown_path(file->path))};
     }
     folder_.tensors = std::move(contents->tensors);
+    folder_.metadata.insert(contents->metadata.begin(), contents->metadata.end());
     folder_.files.push_back(std::move(*file));
     warn_of_strays(names, std::vector<std::string_view>{chosen});
     return {};
@@ -206,6 +207,7 @@ class FolderReader {
       if (!file) return file.error();
       auto contents = read_safetensors(file->map.bytes(), shown_path(file->path));
       if (!contents) return contents.error();
+      folder_.metadata.insert(contents->metadata.begin(), contents->metadata.end());
       for (Tensor& tensor : contents->tensors) {
         const auto [place, is_new] = places.emplace(tensor.name, name);
         if (!is_new) {
@@ -301,6 +303,7 @@ class FolderReader {
     auto contents = read_safetensors(file->map.bytes(), shown_path(file->path));
     if (!contents) return contents.error();
     std::vector<std::string> unnamed;
+    folder_.metadata.insert(contents->metadata.begin(), contents->metadata.end());
     for (Tensor& tensor : contents->tensors) {
       const auto entry = std::ranges::lower_bound(index, tensor.name, {}, &IndexedTensor::tensor);
       if (entry != index.end() && entry->tensor == tensor.name && entry->file == file->name) {

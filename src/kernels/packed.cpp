@@ -136,6 +136,31 @@ void pack_tile(const PackedMatrix& m, int tile,
       std::memcpy(lines + n_words * step + o * 4, rows[o] + int64_t{n_words} * 4, 2);
 }
 
+void stored_row(const PackedMatrix& m, int row, std::span<std::byte> out) {
+  check(row >= 0 && row < m.n_out, "a row lies inside its matrix");
+  check(out.size() == row_bytes(m.type, m.n_in), "a row's bytes have room");
+  const int o = row % kTileOutputs;
+  std::byte* to = out.data();
+  if (is_quantized(m.type)) {
+    const auto [scales, weights] = block_shape(m.type);
+    const std::byte* tile = m.data + row / kTileOutputs * tile_bytes(m.type, m.n_in);
+    for (int b = 0; b < m.n_in / kQuantBlock; ++b, tile += tile_bytes(m.type, kQuantBlock)) {
+      for (size_t s = 0; s < scales; ++s, to += 2)
+        std::memcpy(to, tile + (s * kTileOutputs + o) * 2, 2);
+      const std::byte* from = tile + 2 * scales * kTileOutputs + 4 * o;
+      for (size_t at = 0; at < weights; at += 4, to += 4, from += 4 * kTileOutputs)
+        std::memcpy(to, from, 4);
+    }
+    return;
+  }
+  // Words as pack_words has them; of an odd bf16 row the last one is half a word.
+  const auto [offset, step] = lines_of(m, row / kTileOutputs);
+  const size_t word = m.type == WeightType::F16 ? 2 : 4;
+  const std::byte* from = m.data + offset + o * word;
+  for (size_t at = 0; at < out.size(); at += word, from += step)
+    std::memcpy(to + at, from, std::min(word, out.size() - at));
+}
+
 void unpack_row(const PackedMatrix& matrix, int row, std::span<float> out) {
   check(row >= 0 && row < matrix.n_out, "an embedding row lies inside the table");
   check(out.size() == static_cast<size_t>(matrix.n_in), "an embedding is as wide as its table");

@@ -43,6 +43,9 @@ struct PackedMatrix {
 void pack_tile(const PackedMatrix& matrix, int tile,
                std::span<const std::byte* const, kTileOutputs> rows, std::byte* data);
 
+// One row's bytes as a file holds them: what pack_tile took.
+void stored_row(const PackedMatrix& matrix, int row, std::span<std::byte> out);
+
 // One row of the matrix in float32: an embedding. Product and sum are rounded separately, so that
 // values equal those of the reference packages bit for bit.
 void unpack_row(const PackedMatrix& matrix, int row, std::span<float> out);

@@ -10,4 +10,7 @@ namespace paceline {
 // machine.
 float log_sum_exp(std::span<const float> row);
 
+// The share that the largest element, row[top], has of the softmax; finite. The same sum.
+float top_probability(std::span<const float> row, int top);
+
 }  // namespace paceline

@@ -13,4 +13,9 @@ float log_sum_exp(std::span<const float> row) {
   return kernel_tables().back()->log_sum_exp(row.data(), static_cast<int>(row.size()));
 }
 
+float top_probability(std::span<const float> row, int top) {
+  return 1.0f / kernel_tables().back()->exp_sum(row.data(), static_cast<int>(row.size()),
+                                                {.top = row[top], .scale = 1.0f});
+}
+
 }  // namespace paceline

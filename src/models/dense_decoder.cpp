@@ -6,31 +6,27 @@
 
 #include "base/check.h"
 #include "fmt/format.h"
-#include "kernels/attention.h"
 #include "kernels/choose.h"
 #include "kernels/matmul.h"
 #include "kernels/rope.h"
 #include "kernels/rows.h"
+#include "models/dense_head.h"
+#include "models/dense_layer.h"
 #include "models/dense_weights.h"
+#include "models/draft_head.h"
 #include "models/kv_cache.h"
 
 namespace paceline {
 namespace {
 
-// Activations of one pass. Rows of all sequences stand one behind another.
 struct DenseWorkspace final : Workspace {
-  int max_rows() const override { return rows_limit; }
+  int max_rows() const override { return rows.limit; }
   int max_logit_rows() const override { return logit_rows_limit; }
 
-  int rows_limit = 0;
   int logit_rows_limit = 0;
-  size_t attend_scratch_per_thread = 0;
-  Kernels kernels;  // of the pass under way
-  HugeBuffer memory;
-  Activations prepared;
-  float *h, *x, *q, *k, *v, *attended, *gate, *up, *hidden, *logits, *attend_scratch;
-  float *cos, *sin;                      // (kinds of rotation, rows, head_dim / 2)
-  std::vector<AttendArgs> attend_parts;  // one for each sequence
+  DenseRows rows;
+  float *hidden, *logits;
+  std::vector<LayerPart> parts;
 };
 
 class DenseDecoder final : public Model {
@@ -46,210 +42,106 @@ class DenseDecoder final : public Model {
   using Model::forward;
   void forward(std::span<PassPart> parts, Workspace& workspace) const override;
 
- private:
-  DenseDecoder(const DenseConfig& config, const KernelTable& table, int threads, bool wide)
-      : config_(config),
-        pool_(std::make_unique<ThreadPool>(threads)),
-        kernels_{&table, pool_.get(), wide} {}
+  std::vector<HeadShape> head_shapes(int modules) const override {
+    return dense_head_shapes(trunk_, modules);
+  }
+  Result<std::unique_ptr<DraftHead>> make_head(const HeadTensors& head) const override {
+    return make_dense_head(trunk_, head);
+  }
 
-  void embed(TokenId token, std::span<float> h) const;
-  void layer(int index, int rows, std::span<PassPart> parts, DenseWorkspace& s) const;
-  void attention(int index, int rows, std::span<PassPart> parts, DenseWorkspace& s) const;
-  void feed_forward(const DenseLayer& w, int rows, DenseWorkspace& s) const;
-  void add_product(Mat<const float> x, const PackedMatrix& w, const std::vector<float>& bias,
-                   const std::vector<float>& post_norm, DenseWorkspace& s) const;
-  void norm_heads(Mat<float> heads, const std::vector<float>& norm, const Kernels& kernels) const;
+ private:
+  DenseDecoder(const DenseConfig& config, const KernelTable& table, int threads, bool wide) {
+    trunk_.config = config;
+    trunk_.pool = std::make_unique<ThreadPool>(threads);
+    trunk_.kernels = {&table, trunk_.pool.get(), wide};
+  }
+
   void write_logits(int rows, std::span<PassPart> parts, DenseWorkspace& s) const;
   void describe(const WeightLoader& loader);
-  // Which of the rotations a layer has.
-  int rotation_of(int layer) const {
-    return frequencies_.size() > 1 && config_.layer_slides(layer) ? 1 : 0;
-  }
-  // Where the cosines or sines of a row stand.
-  float* angles(float* all, const DenseWorkspace& s, int rotation, int row) const {
-    return all + (static_cast<int64_t>(rotation) * s.rows_limit + row) * (config_.head_dim / 2);
-  }
 
-  DenseConfig config_;
-  std::unique_ptr<ThreadPool> pool_;
-  Kernels kernels_;
+  DenseTrunk trunk_;
   ModelInfo info_;
-  float score_scale_ = 0;
-  float embedding_scale_ = 1;
-  // Radians a position, (head_dim / 2): of all layers, or of full and of sliding ones.
-  std::vector<std::vector<double>> frequencies_;
-  DenseWeights weights_;
 };
-
-// A projection's result, with its bias where it has one.
-Product product(const PackedMatrix& w, Mat<float> y, const std::vector<float>& bias,
-                Store store = Store::Overwrite) {
-  return {w, y, bias.empty() ? nullptr : bias.data(), store};
-}
 
 // --- one pass ------------------------------------------------------------------------------------
 
-void DenseDecoder::embed(TokenId token, std::span<float> h) const {
-  check(token >= 0 && token < config_.vocab_size, "token ids lie inside the vocabulary");
-  unpack_row(weights_.embedding, token, h);
-  if (embedding_scale_ == 1.0f) return;
-  for (float& x : h) x = x * embedding_scale_;
-}
-
-// Norms every head of every row by itself, where the family does.
-void DenseDecoder::norm_heads(Mat<float> heads, const std::vector<float>& norm,
-                              const Kernels& kernels) const {
-  if (norm.empty()) return;
-  const Mat<float> each(heads.data, heads.rows * (heads.cols / config_.head_dim), config_.head_dim);
-  rms_norm(each, norm.data(), config_.norm_eps, each, kernels);
-}
-
-// h += x · Wᵀ, the sum normed before it is added where the family does.
-void DenseDecoder::add_product(Mat<const float> x, const PackedMatrix& w,
-                               const std::vector<float>& bias, const std::vector<float>& post_norm,
-                               DenseWorkspace& s) const {
-  const Mat<float> h(s.h, x.rows, config_.dim);
-  if (post_norm.empty()) {
-    project(x, {product(w, h, bias, Store::Add)}, s.prepared, s.kernels);
-    return;
-  }
-  const Mat<float> y(s.x, x.rows, config_.dim);  // free by now
-  project(x, {product(w, y, bias)}, s.prepared, s.kernels);
-  rms_norm(y, post_norm.data(), config_.norm_eps, y, s.kernels);
-  add(h, y, s.kernels);
-}
-
-// Attention of one layer; h (rows, dim) is the residual stream.
-void DenseDecoder::attention(int index, int rows, std::span<PassPart> parts,
-                             DenseWorkspace& s) const {
-  const DenseLayer& w = weights_.layers[index];
-  const int q_dim = config_.n_heads * config_.head_dim;
-  const int kv_dim = config_.n_kv_heads * config_.head_dim;
-  const Mat<float> h(s.h, rows, config_.dim), x(s.x, rows, config_.dim);
-  const Mat<float> q(s.q, rows, q_dim), k(s.k, rows, kv_dim), v(s.v, rows, kv_dim);
-  const Mat<float> attended(s.attended, rows, q_dim);
-  const KernelTable& table = *s.kernels.table;
-  const int rotation = rotation_of(index);
-
-  rms_norm(h, w.attn_norm.data(), config_.norm_eps, x, s.kernels);
-  project(x, {product(w.q, q, w.q_bias), product(w.k, k, w.k_bias), product(w.v, v, w.v_bias)},
-          s.prepared, s.kernels);
-  norm_heads(q, w.q_norm, s.kernels);
-  norm_heads(k, w.k_norm, s.kernels);
-  s.attend_parts.clear();
-  int row = 0;
-  for (PassPart& part : parts) {
-    auto& cache = static_cast<KvCache&>(*part.state);
-    AttendArgs& args =
-        s.attend_parts.emplace_back(AttendArgs{.q = q.row(row).data(),
-                                               .out = attended.row(row).data(),
-                                               .rows = part.block->rows(),
-                                               .positions = part.block->positions().data(),
-                                               .n_heads = config_.n_heads,
-                                               .n_kv_heads = config_.n_kv_heads,
-                                               .head_dim = config_.head_dim,
-                                               .scale = score_scale_});
-    cache.fill(index, args);
-    for (const int position : part.block->positions()) {
-      const float* cos = angles(s.cos, s, rotation, row);
-      const float* sin = angles(s.sin, s, rotation, row);
-      table.rope(q.row(row).data(), config_.n_heads, config_.head_dim, cos, sin);
-      table.rope(k.row(row).data(), config_.n_kv_heads, config_.head_dim, cos, sin);
-      cache.append(index, position, k.row(row).data(), v.row(row).data(), table);  // provisional
-      ++row;
-    }
-  }
-  attend(s.attend_parts, s.attend_scratch, s.attend_scratch_per_thread, s.kernels);
-  add_product(attended, w.out, w.out_bias, w.attn_post_norm, s);
-}
-
-void DenseDecoder::feed_forward(const DenseLayer& w, int rows, DenseWorkspace& s) const {
-  const Mat<float> h(s.h, rows, config_.dim), x(s.x, rows, config_.dim);
-  const Mat<float> gate(s.gate, rows, config_.hidden_dim), up(s.up, rows, config_.hidden_dim);
-
-  rms_norm(h, w.ffn_norm.data(), config_.norm_eps, x, s.kernels);
-  project(x, {product(w.gate, gate, w.gate_bias), product(w.up, up, w.up_bias)}, s.prepared,
-          s.kernels);
-  if (config_.activation == Activation::Gelu)
-    gelu_mul(gate, up, s.kernels);
-  else
-    silu_mul(gate, up, s.kernels);
-  add_product(gate, w.down, w.down_bias, w.ffn_post_norm, s);
-}
-
-void DenseDecoder::layer(int index, int rows, std::span<PassPart> parts, DenseWorkspace& s) const {
-  attention(index, rows, parts, s);
-  feed_forward(weights_.layers[index], rows, s);
-}
-
 // Logits of the rows that each part asks for, and every part's views.
 void DenseDecoder::write_logits(int rows, std::span<PassPart> parts, DenseWorkspace& s) const {
-  const Mat<float> hidden(s.hidden, rows, config_.dim);
+  const DenseConfig& c = trunk_.config;
+  const Mat<float> h(s.rows.h, rows, c.dim), hidden(s.hidden, rows, c.dim);
   int n_logits = 0;
   for (const PassPart& part : parts) n_logits += part.n_logits();
   check(n_logits <= s.logit_rows_limit, "the workspace has room for the logits");
-  const Mat<float> logits(s.logits, n_logits, config_.vocab_size);
-  const Mat<float> chosen(s.x, n_logits, config_.dim);  // free by now
+  const Mat<float> logits(s.logits, n_logits, c.vocab_size);
+  const Mat<float> chosen(s.rows.x, n_logits, c.dim);  // free by now
   int row = 0;
   int logit_row = 0;
   for (PassPart& part : parts) {
     const int part_rows = part.block->rows();
     const int n = part.n_logits();
     part.out.hidden = hidden.middle(row, part_rows);
+    part.out.before_norm = h.middle(row, part_rows);
     part.out.logits = logits.middle(logit_row, n);
-    std::copy_n(hidden.data + static_cast<int64_t>(row + part_rows - n) * config_.dim,
-                static_cast<int64_t>(n) * config_.dim,
-                chosen.data + static_cast<int64_t>(logit_row) * config_.dim);
+    std::copy_n(hidden.data + static_cast<int64_t>(row + part_rows - n) * c.dim,
+                static_cast<int64_t>(n) * c.dim,
+                chosen.data + static_cast<int64_t>(logit_row) * c.dim);
     row += part_rows;
     logit_row += n;
   }
   if (n_logits == 0) return;
-  project(chosen, {{weights_.output, logits}}, s.prepared, s.kernels);
-  if (config_.logit_cap > 0) soft_cap(logits, static_cast<float>(config_.logit_cap), s.kernels);
+  project(chosen, {{trunk_.weights.output, logits}}, s.rows.prepared, s.rows.kernels);
+  if (c.logit_cap > 0) soft_cap(logits, static_cast<float>(c.logit_cap), s.rows.kernels);
 }
 
 void DenseDecoder::forward(std::span<PassPart> parts, Workspace& workspace) const {
   auto& s = static_cast<DenseWorkspace&>(workspace);
+  const DenseConfig& c = trunk_.config;
   int rows = 0;
   for (const PassPart& part : parts) rows += part.block->rows();
-  check(rows <= s.rows_limit, "the blocks of a pass fit into the workspace");
-  pool_->use(s.threads);
-  s.kernels = kernels_;
-  s.kernels.wide = s.wide_kernels;
+  check(rows <= s.rows.limit, "the blocks of a pass fit into the workspace");
+  trunk_.pool->use(s.threads);
+  s.rows.kernels = trunk_.kernels;
+  s.rows.kernels.wide = s.wide_kernels;
 
-  const Mat<float> h(s.h, rows, config_.dim);
+  const Mat<float> h(s.rows.h, rows, c.dim);
+  s.parts.clear();
   int row = 0;
   for (const PassPart& part : parts) {
-    static_cast<KvCache&>(*part.state).open(*part.block);
+    auto& cache = static_cast<KvCache&>(*part.state);
+    cache.open(*part.block);
+    s.parts.push_back({&cache, part.block->positions()});
     for (int i = 0; i < part.block->rows(); ++i, ++row) {
-      embed(part.block->tokens()[i], h.row(row));
-      for (int kind = 0; kind < static_cast<int>(frequencies_.size()); ++kind)
-        rope_angles(frequencies_[kind], part.block->positions()[i], angles(s.cos, s, kind, row),
-                    angles(s.sin, s, kind, row));
+      trunk_.embed(part.block->tokens()[i], h.row(row));
+      set_angles(trunk_, row, part.block->positions()[i], s.rows);
     }
   }
-  for (int index = 0; index < config_.n_layers; ++index) layer(index, rows, parts, s);
-  rms_norm(h, weights_.final_norm.data(), config_.norm_eps, Mat<float>(s.hidden, rows, config_.dim),
-           s.kernels);
+  for (int index = 0; index < c.n_layers; ++index) {
+    const DenseLayer& w = trunk_.weights.layers[index];
+    attention(trunk_, w, {index, trunk_.rotation_of(index)}, s.parts, rows, rows, s.rows);
+    feed_forward(trunk_, w, 0, rows, s.rows);
+  }
+  rms_norm(h, trunk_.weights.final_norm.data(), c.norm_eps, Mat<float>(s.hidden, rows, c.dim),
+           s.rows.kernels);
   write_logits(rows, parts, s);
-  pool_->use(0);
+  trunk_.pool->use(0);
 }
 
 // --- memory --------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<SequenceState>> DenseDecoder::make_state(int capacity,
                                                                 CacheType cache) const {
-  if (capacity > config_.context_length)
+  const DenseConfig& c = trunk_.config;
+  if (capacity > c.context_length)
     return Error{ErrorCode::TooLarge,
                  fmt::format("a context of {} positions is more than the {} that the model was "
                              "made for",
-                             capacity, config_.context_length)};
-  auto made = KvCache::make({.n_layers = config_.n_layers,
-                             .n_kv_heads = config_.n_kv_heads,
-                             .head_dim = config_.head_dim,
+                             capacity, c.context_length)};
+  auto made = KvCache::make({.n_layers = c.n_layers,
+                             .n_kv_heads = c.n_kv_heads,
+                             .head_dim = c.head_dim,
                              .type = cache,
-                             .window = config_.window,
-                             .slides = config_.slides},
+                             .window = c.window,
+                             .slides = c.slides},
                             capacity);
   if (!made) return made.error();
   return std::unique_ptr<SequenceState>(std::move(*made));
@@ -257,50 +149,16 @@ Result<std::unique_ptr<SequenceState>> DenseDecoder::make_state(int capacity,
 
 Result<std::unique_ptr<Workspace>> DenseDecoder::make_workspace(int max_rows,
                                                                 int max_logit_rows) const {
+  const DenseConfig& c = trunk_.config;
   auto s = std::make_unique<DenseWorkspace>();
-  s->rows_limit = max_rows;
   s->logit_rows_limit = max_logit_rows;
-  s->attend_scratch_per_thread = attend_scratch_floats(config_.context_length, config_.head_dim);
-  const size_t q_dim = static_cast<size_t>(config_.n_heads) * config_.head_dim;
-  const size_t kv_dim = static_cast<size_t>(config_.n_kv_heads) * config_.head_dim;
-  const auto n = static_cast<size_t>(max_rows);
-  struct Part {
-    float** where;
-    size_t floats;
-  };
-  const std::array<Part, 13> parts = {{
-      {&s->h, n * config_.dim},
-      {&s->x, n * config_.dim},
-      {&s->q, n * q_dim},
-      {&s->k, n * kv_dim},
-      {&s->v, n * kv_dim},
-      {&s->attended, n * q_dim},
-      {&s->gate, n * config_.hidden_dim},
-      {&s->up, n * config_.hidden_dim},
-      {&s->hidden, n * config_.dim},
-      {&s->logits, static_cast<size_t>(max_logit_rows) * config_.vocab_size},
-      {&s->attend_scratch, s->attend_scratch_per_thread * pool_->size()},
-      {&s->cos, frequencies_.size() * n * config_.head_dim / 2},
-      {&s->sin, frequencies_.size() * n * config_.head_dim / 2},
+  const std::array<FloatBuffer, 2> more = {{
+      {&s->hidden, static_cast<size_t>(max_rows) * c.dim},
+      {&s->logits, static_cast<size_t>(max_logit_rows) * c.vocab_size},
   }};
-  constexpr size_t kAlign = 32;  // floats: two cache lines, so that no two parts share one
-  size_t total = 0;
-  for (const Part& part : parts) total += (part.floats + kAlign) / kAlign * kAlign;
-  auto memory = HugeBuffer::allocate(total * sizeof(float));
-  if (!memory) return memory.error();
-  auto* at = reinterpret_cast<float*>(memory->data());
-  for (const Part& part : parts) {
-    *part.where = at;
-    at += (part.floats + kAlign) / kAlign * kAlign;
-  }
-  s->memory = std::move(*memory);
-  const int widest =
-      std::max({config_.dim, config_.hidden_dim, config_.n_heads * config_.head_dim});
-  auto prepared = Activations::make(max_rows, widest);
-  if (!prepared) return prepared.error();
-  s->prepared = std::move(*prepared);
-  s->attend_parts.reserve(max_rows);
-  s->wide_kernels = kernels_.wide;
+  if (auto taken = s->rows.take(trunk_, max_rows, 0, more); !taken) return taken.error();
+  s->parts.reserve(max_rows);
+  s->wide_kernels = trunk_.kernels.wide;
   return std::unique_ptr<Workspace>(std::move(s));
 }
 
@@ -334,7 +192,7 @@ float embedding_scale(const DenseConfig& c, WeightType embedding, bool gguf) {
 }
 
 void DenseDecoder::describe(const WeightLoader& loader) {
-  const DenseConfig& c = config_;
+  const DenseConfig& c = trunk_.config;
   info_ = {.family = c.family,
            .n_layers = c.n_layers,
            .dim = c.dim,
@@ -350,14 +208,14 @@ void DenseDecoder::describe(const WeightLoader& loader) {
            .window = c.window,
            .parameters = loader.parameters(),
            .weight_bytes = loader.streamed_bytes(),
-           .huge_bytes =
-               static_cast<int64_t>(std::min(weights_.memory.huge_bytes(), weights_.memory.size())),
-           .isa = kernels_.table->variant,
-           .numerics = to_string(kernels_.table->numerics),
+           .huge_bytes = static_cast<int64_t>(
+               std::min(trunk_.weights.memory.huge_bytes(), trunk_.weights.memory.size())),
+           .isa = trunk_.kernels.table->variant,
+           .numerics = to_string(trunk_.kernels.table->numerics),
            .unused_tensors = loader.unused()};
   // An untied embedding is looked up, not streamed.
-  if (weights_.output.data != weights_.embedding.data)
-    info_.weight_bytes -= static_cast<int64_t>(weights_.embedding.bytes());
+  if (trunk_.weights.output.data != trunk_.weights.embedding.data)
+    info_.weight_bytes -= static_cast<int64_t>(trunk_.weights.embedding.bytes());
 }
 
 Result<std::unique_ptr<Model>> DenseDecoder::load(const DenseFamily& family,
@@ -376,11 +234,11 @@ Result<std::unique_ptr<Model>> DenseDecoder::load(const DenseFamily& family,
 
   std::unique_ptr<DenseDecoder> model(
       new DenseDecoder(*config, **table, options.threads, options.wide));
-  const DenseConfig& c = model->config_;
-  DenseWeights& weights = model->weights_;
+  const DenseConfig& c = model->trunk_.config;
+  DenseWeights& weights = model->trunk_.weights;
   WeightLoader loader(checkpoint, options.weights);
   ask_for_weights(c, checkpoint, loader, weights);
-  auto memory = loader.load(*model->pool_, options.progress);
+  auto memory = loader.load(*model->trunk_.pool, options.progress);
   if (!memory) return memory.error();
   weights.memory = std::move(*memory);
   if (weights.output.data == nullptr) weights.output = weights.embedding;
@@ -389,12 +247,13 @@ Result<std::unique_ptr<Model>> DenseDecoder::load(const DenseFamily& family,
     if (rope == nullptr) continue;
     auto frequencies = scaled_frequencies(c, *rope, weights.rope_divisors, checkpoint);
     if (!frequencies) return frequencies.error();
-    model->frequencies_.push_back(std::move(*frequencies));
+    model->trunk_.frequencies.push_back(std::move(*frequencies));
   }
-  model->score_scale_ = 1.0f / __builtin_sqrtf(c.query_scale > 0 ? static_cast<float>(c.query_scale)
-                                                                 : static_cast<float>(c.head_dim));
+  model->trunk_.score_scale =
+      1.0f / __builtin_sqrtf(c.query_scale > 0 ? static_cast<float>(c.query_scale)
+                                               : static_cast<float>(c.head_dim));
   if (c.scaled_embedding)
-    model->embedding_scale_ = embedding_scale(c, weights.embedding.type, gguf);
+    model->trunk_.embedding_scale = embedding_scale(c, weights.embedding.type, gguf);
   model->describe(loader);
   return std::unique_ptr<Model>(std::move(model));
 }

@@ -63,50 +63,25 @@ class Asker {
     if (c_.norms_lack_one)
       for (float& x : *to) x = 1.0f + x;
   }
-  void bias(Bias which, const std::string& name, int n, std::vector<float>* to,
-            RowOrder order = RowOrder::AsStored) {
-    if (which == Bias::Required || (which == Bias::IfThere && loader_.has(name)))
-      loader_.vector(name, n, to, order, c_.head_dim);
-  }
 
-  void ask_layer(const Names& name, DenseLayer& w) {
-    const DenseConfig& c = c_;
-    const int q_dim = c.n_heads * c.head_dim;
-    const int kv_dim = c.n_kv_heads * c.head_dim;
-    const RowOrder qk_order = c.qk_rows_in_pairs ? RowOrder::PairsToHalves : RowOrder::AsStored;
-
-    norm(name("attn_norm.weight", "input_layernorm.weight"), c.dim, &w.attn_norm);
-    loader_.matrix(name("attn_q.weight", "self_attn.q_proj.weight"), q_dim, c.dim, &w.q, qk_order,
-                   c.head_dim);
-    loader_.matrix(name("attn_k.weight", "self_attn.k_proj.weight"), kv_dim, c.dim, &w.k, qk_order,
-                   c.head_dim);
-    loader_.matrix(name("attn_v.weight", "self_attn.v_proj.weight"), kv_dim, c.dim, &w.v);
-    loader_.matrix(name("attn_output.weight", "self_attn.o_proj.weight"), c.dim, q_dim, &w.out);
-    if (c.qk_norms) {
-      norm(name("attn_q_norm.weight", "self_attn.q_norm.weight"), c.head_dim, &w.q_norm);
-      norm(name("attn_k_norm.weight", "self_attn.k_norm.weight"), c.head_dim, &w.k_norm);
+  void ask_layer(const Names& names, DenseLayer& w) {
+    for (const LayerTensor& tensor : layer_tensors(c_)) {
+      const std::string name = names(tensor.gguf, tensor.safetensors);
+      const RowOrder order =
+          tensor.rotated && c_.qk_rows_in_pairs ? RowOrder::PairsToHalves : RowOrder::AsStored;
+      switch (tensor.kind) {
+        case LayerTensor::Kind::Matrix:
+          loader_.matrix(name, tensor.n_out, tensor.n_in, &(w.*tensor.matrix), order, c_.head_dim);
+          break;
+        case LayerTensor::Kind::Norm:
+          norm(name, tensor.n_out, &(w.*tensor.vector));
+          break;
+        case LayerTensor::Kind::Bias:
+          if (tensor.presence == Bias::Required || loader_.has(name))
+            loader_.vector(name, tensor.n_out, &(w.*tensor.vector), order, c_.head_dim);
+          break;
+      }
     }
-    // Without norms behind its sub-layers, a family calls the one in between by the name that
-    // belongs, with them, to the one behind attention.
-    if (c.post_norms) {
-      norm(name("post_attention_norm.weight", "post_attention_layernorm.weight"), c.dim,
-           &w.attn_post_norm);
-      norm(name("ffn_norm.weight", "pre_feedforward_layernorm.weight"), c.dim, &w.ffn_norm);
-      norm(name("post_ffw_norm.weight", "post_feedforward_layernorm.weight"), c.dim,
-           &w.ffn_post_norm);
-    } else {
-      norm(name("ffn_norm.weight", "post_attention_layernorm.weight"), c.dim, &w.ffn_norm);
-    }
-    loader_.matrix(name("ffn_gate.weight", "mlp.gate_proj.weight"), c.hidden_dim, c.dim, &w.gate);
-    loader_.matrix(name("ffn_up.weight", "mlp.up_proj.weight"), c.hidden_dim, c.dim, &w.up);
-    loader_.matrix(name("ffn_down.weight", "mlp.down_proj.weight"), c.dim, c.hidden_dim, &w.down);
-    bias(c.qkv_bias, name("attn_q.bias", "self_attn.q_proj.bias"), q_dim, &w.q_bias, qk_order);
-    bias(c.qkv_bias, name("attn_k.bias", "self_attn.k_proj.bias"), kv_dim, &w.k_bias, qk_order);
-    bias(c.qkv_bias, name("attn_v.bias", "self_attn.v_proj.bias"), kv_dim, &w.v_bias);
-    bias(c.out_bias, name("attn_output.bias", "self_attn.o_proj.bias"), c.dim, &w.out_bias);
-    bias(c.ffn_bias, name("ffn_gate.bias", "mlp.gate_proj.bias"), c.hidden_dim, &w.gate_bias);
-    bias(c.ffn_bias, name("ffn_up.bias", "mlp.up_proj.bias"), c.hidden_dim, &w.up_bias);
-    bias(c.ffn_bias, name("ffn_down.bias", "mlp.down_proj.bias"), c.dim, &w.down_bias);
   }
 
   const DenseConfig& c_;
@@ -125,6 +100,74 @@ bool is_of_a_layer(std::string_view name, std::string_view layers, int n_layers)
 }
 
 }  // namespace
+
+std::vector<LayerTensor> layer_tensors(const DenseConfig& c) {
+  using Kind = LayerTensor::Kind;
+  using L = DenseLayer;
+  const int q_dim = c.n_heads * c.head_dim;
+  const int kv_dim = c.n_kv_heads * c.head_dim;
+  std::vector<LayerTensor> all;
+  const auto norm = [&](const char* gguf, const char* name, int n, std::vector<float> L::*to) {
+    all.push_back({.kind = Kind::Norm,
+                   .gguf = gguf,
+                   .safetensors = name,
+                   .n_out = n,
+                   .n_in = 1,
+                   .vector = to});
+  };
+  const auto matrix = [&](const char* gguf, const char* name, int n_out, int n_in,
+                          PackedMatrix L::*to, bool rotated = false) {
+    all.push_back({.kind = Kind::Matrix,
+                   .gguf = gguf,
+                   .safetensors = name,
+                   .n_out = n_out,
+                   .n_in = n_in,
+                   .rotated = rotated,
+                   .matrix = to});
+  };
+  const auto bias = [&](Bias which, const char* gguf, const char* name, int n,
+                        std::vector<float> L::*to, bool rotated = false) {
+    if (which == Bias::None) return;
+    all.push_back({.kind = Kind::Bias,
+                   .gguf = gguf,
+                   .safetensors = name,
+                   .n_out = n,
+                   .n_in = 1,
+                   .rotated = rotated,
+                   .presence = which,
+                   .vector = to});
+  };
+  norm("attn_norm.weight", "input_layernorm.weight", c.dim, &L::attn_norm);
+  matrix("attn_q.weight", "self_attn.q_proj.weight", q_dim, c.dim, &L::q, true);
+  matrix("attn_k.weight", "self_attn.k_proj.weight", kv_dim, c.dim, &L::k, true);
+  matrix("attn_v.weight", "self_attn.v_proj.weight", kv_dim, c.dim, &L::v);
+  matrix("attn_output.weight", "self_attn.o_proj.weight", c.dim, q_dim, &L::out);
+  if (c.qk_norms) {
+    norm("attn_q_norm.weight", "self_attn.q_norm.weight", c.head_dim, &L::q_norm);
+    norm("attn_k_norm.weight", "self_attn.k_norm.weight", c.head_dim, &L::k_norm);
+  }
+  // Without norms behind its sub-layers, a family calls the one in between by the name that
+  // belongs, with them, to the one behind attention.
+  const char* behind_attention = "post_attention_layernorm.weight";
+  if (c.post_norms) {
+    norm("post_attention_norm.weight", behind_attention, c.dim, &L::attn_post_norm);
+    norm("ffn_norm.weight", "pre_feedforward_layernorm.weight", c.dim, &L::ffn_norm);
+    norm("post_ffw_norm.weight", "post_feedforward_layernorm.weight", c.dim, &L::ffn_post_norm);
+  } else {
+    norm("ffn_norm.weight", behind_attention, c.dim, &L::ffn_norm);
+  }
+  matrix("ffn_gate.weight", "mlp.gate_proj.weight", c.hidden_dim, c.dim, &L::gate);
+  matrix("ffn_up.weight", "mlp.up_proj.weight", c.hidden_dim, c.dim, &L::up);
+  matrix("ffn_down.weight", "mlp.down_proj.weight", c.dim, c.hidden_dim, &L::down);
+  bias(c.qkv_bias, "attn_q.bias", "self_attn.q_proj.bias", q_dim, &L::q_bias, true);
+  bias(c.qkv_bias, "attn_k.bias", "self_attn.k_proj.bias", kv_dim, &L::k_bias, true);
+  bias(c.qkv_bias, "attn_v.bias", "self_attn.v_proj.bias", kv_dim, &L::v_bias);
+  bias(c.out_bias, "attn_output.bias", "self_attn.o_proj.bias", c.dim, &L::out_bias);
+  bias(c.ffn_bias, "ffn_gate.bias", "mlp.gate_proj.bias", c.hidden_dim, &L::gate_bias);
+  bias(c.ffn_bias, "ffn_up.bias", "mlp.up_proj.bias", c.hidden_dim, &L::up_bias);
+  bias(c.ffn_bias, "ffn_down.bias", "mlp.down_proj.bias", c.dim, &L::down_bias);
+  return all;
+}
 
 Result<int> vocabulary_rows(const Checkpoint& checkpoint) {
   const Tensor* embedding = checkpoint.find("token_embd.weight");

@@ -29,6 +29,25 @@ struct DenseWeights {
   std::vector<DenseLayer> layers;
 };
 
+// A tensor of a layer: its names, in both containers behind the layer's own, its shape, and the
+// member that it fills.
+struct LayerTensor {
+  enum class Kind { Matrix, Norm, Bias };
+
+  Kind kind;
+  const char* gguf;
+  const char* safetensors;
+  int n_out;
+  int n_in;                            // 1 for a vector
+  bool rotated = false;                // rows that belong to rotated pairs
+  Bias presence = Bias::Required;      // of a bias
+  PackedMatrix DenseLayer::*matrix{};  // one of the two
+  std::vector<float> DenseLayer::*vector{};
+};
+
+// Every tensor that a layer may have by its config, biases that the file decides about among them.
+std::vector<LayerTensor> layer_tensors(const DenseConfig& config);
+
 // Rows of the embedding: in a GGUF file they decide how large the vocabulary is.
 Result<int> vocabulary_rows(const Checkpoint& checkpoint);
 

@@ -3,6 +3,8 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "fmt/format.h"
+#include "models/draft_head.h"
 
 namespace paceline {
 
@@ -12,14 +14,17 @@ void SequenceState::open_block(const Block& block) {
   check(block.rows() <= capacity_ - length_, "a block fits into the cache");
   // Room for the widest block of the sequence comes with the first one, that of the prefill, so
   // that no round allocates.
-  if (static_cast<int>(chain_path_.size()) < block.capacity()) {
-    chain_path_.resize(block.capacity());
-    std::iota(chain_path_.begin(), chain_path_.end(), 0);
-    open_parents_.reserve(block.capacity());
-  }
+  reserve_rows(block.capacity());
   open_rows_ = block.rows();
   open_is_chain_ = block.is_chain();
   open_parents_.assign(block.parents().begin(), block.parents().end());
+}
+
+void SequenceState::reserve_rows(int capacity) {
+  if (static_cast<int>(chain_path_.size()) >= capacity) return;
+  chain_path_.resize(capacity);
+  std::iota(chain_path_.begin(), chain_path_.end(), 0);
+  open_parents_.reserve(capacity);
 }
 
 void SequenceState::commit(std::span<const int> path) {
@@ -50,6 +55,13 @@ int PassPart::n_logits() const {
       return block->rows();
   }
   return 0;
+}
+
+std::vector<HeadShape> Model::head_shapes(int /*modules*/) const { return {}; }
+
+Result<std::unique_ptr<DraftHead>> Model::make_head(const HeadTensors& /*head*/) const {
+  return Error{ErrorCode::Unsupported,
+               fmt::format("family {} has no draft heads here", info().family)};
 }
 
 TrunkOut Model::forward(const Block& block, SequenceState& state, LogitRows rows,

@@ -9,10 +9,15 @@
 
 #include "base/mat.h"
 #include "base/result.h"
+#include "base/tap.h"
 #include "base/types.h"
 #include "models/block.h"
 
 namespace paceline {
+
+class DraftHead;
+struct HeadShape;
+struct HeadTensors;
 
 enum class CacheType { F16, BF16, F32 };
 
@@ -67,6 +72,8 @@ class SequenceState {
   void commit(std::span<const int> path);
   // The same for the first n rows of a chain.
   void commit(int n_rows);
+  // Takes the memory for blocks of up to so many rows now. Else it comes with the first block.
+  void reserve_rows(int capacity);
 
  protected:
   // length: positions that are there from the start, of a fork.
@@ -96,6 +103,10 @@ struct TrunkOut {
   Mat<float> logits;        // (asked-for rows, vocab_size); an accept rule may change a row for
                             // as long as it looks at it
   Mat<const float> hidden;  // (rows, dim), after the final norm
+  // (rows, dim), the residual stream before the final norm; none of a trunk without heads
+  Mat<const float> before_norm = {};
+
+  Mat<const float> at(Tap tap) const { return tap == Tap::After ? hidden : before_norm; }
 };
 
 // One sequence's part of a pass.
@@ -145,6 +156,15 @@ class Model {
   // The same for one sequence.
   TrunkOut forward(const Block& block, SequenceState& state, LogitRows rows,
                    Workspace& workspace) const;
+
+  // The tensors that a draft head of so many modules over this trunk has, in the order of a file;
+  // none where the family has no heads.
+  virtual std::vector<HeadShape> head_shapes(int modules) const;
+  // A draft head, which must not outlive this trunk. Values are rounded to bf16 as a file rounds
+  // them, then packed: to Q8_0 where the trunk's layers are block-quantised, else to the float type
+  // that these have. Embedding and output rows are the trunk's own. Unsupported where the family
+  // has no heads; else as check_head().
+  virtual Result<std::unique_ptr<DraftHead>> make_head(const HeadTensors& head) const;
 };
 
 }  // namespace paceline

@@ -8,6 +8,8 @@ const char* to_string(DraftSource source) {
       return "lookup";
     case DraftSource::Scripted:
       return "scripted";
+    case DraftSource::Mtp:
+      return "mtp";
   }
   return "unknown";
 }

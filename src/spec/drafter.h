@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-enum class DraftSource : uint8_t { Lookup, Scripted };
-inline constexpr int kDraftSources = 2;
+enum class DraftSource : uint8_t { Lookup, Scripted, Mtp };
+inline constexpr int kDraftSources = 3;
 const char* to_string(DraftSource source);  // "lookup"
 
 // One guess. Drafts form a chain; for a tree each will also name the draft that it continues, which
@@ -19,7 +19,8 @@ const char* to_string(DraftSource source);  // "lookup"
 struct Draft {
   TokenId token = 0;
   DraftSource source = DraftSource::Scripted;
-  // How sure the source is, as a level in [0, kEvidenceLevels): for lookup the length of the match.
+  // How sure the source is, as a level in [0, kEvidenceLevels): for lookup the length of the match,
+  // for a head the probability that it gives the token.
   // The policy learns what a level is worth from what was accepted.
   uint8_t evidence = 0;
 };
@@ -35,6 +36,11 @@ inline constexpr int kEvidenceLevels = 16;
 class Drafter {
  public:
   virtual ~Drafter() = default;
+
+  // The hiddens that prefill() and observe() are to be handed.
+  virtual Tap tap() const { return Tap::After; }
+  // The dearest source that it drafts from.
+  virtual DraftSource source() const { return DraftSource::Lookup; }
 
   // A new sequence, whose text so far is the prompt. Everything known of an earlier one is
   // forgotten. capacity: the tokens that prompt and output may have together; all memory for them

@@ -21,7 +21,15 @@ constexpr std::array<double, kEvidenceLevels> kLookupPrior = {
 constexpr double kPrior = 0.7;  // nothing is known of a script
 
 double prior(DraftSource source, int evidence) {
-  return source == DraftSource::Lookup ? kLookupPrior[evidence] : kPrior;
+  switch (source) {
+    case DraftSource::Lookup:
+      return kLookupPrior[evidence];
+    case DraftSource::Mtp:  // levels are probabilities, and heads are a little too sure
+      return 0.05 + 0.9 * (evidence + 0.5) / kEvidenceLevels;
+    case DraftSource::Scripted:
+      break;
+  }
+  return kPrior;
 }
 
 // A number of drafts, and what is expected of a round with them.
@@ -70,19 +78,20 @@ double DepthPolicy::chance(const Draft& draft, int depth) const {
   return by_evidence_[static_cast<int>(draft.source)][draft.evidence].chance(depth);
 }
 
-int DepthPolicy::ask(int limit, const CostModel& costs) {
+int DepthPolicy::ask(int limit, const CostModel& costs, DraftSource source) {
   try_ = {};
   asked_ = std::min(limit, kMostDrafts);
-  if (asked_ * costs.draft <= kFree) return asked_;
+  const double price = costs.price(source);
+  if (asked_ * price <= kFree) return asked_;
   const int n_max = asked_;
-  const auto cost = [&](int n) { return costs.verify[n + 1] + n * costs.draft; };
+  const auto cost = [&](int n) { return costs.verify[n + 1] + n * price; };
   const Promise best = most_promising(
       n_max, [&](int d) { return by_depth_.chance(d); }, cost);
   asked_ = best.n;
   if (best.n < n_max && more_could_pay(best, n_max, cost) &&
       may_try(cost(best.n + 1) - cost(best.n))) {
     ++asked_;
-    try_ = {.cost = costs.draft, .runs = false, .rate = best.rate};
+    try_ = {.cost = price, .runs = false, .rate = best.rate};
   }
   while (asked_ > 0 && cost(asked_) - 1 > lead_) --asked_;
   if (asked_ <= best.n) try_ = {};
@@ -92,7 +101,9 @@ int DepthPolicy::ask(int limit, const CostModel& costs) {
 int DepthPolicy::choose(std::span<const Draft> drafts, const CostModel& costs) {
   const int n_max = static_cast<int>(drafts.size());
   check(n_max <= asked_, "no more drafts are offered than were asked for");
-  const auto cost = [&](int n) { return costs.verify[n + 1] + n_max * costs.draft; };
+  double spent = 0;  // on all drafts, verified or not
+  for (const Draft& draft : drafts) spent += costs.price(draft.source);
+  const auto cost = [&](int n) { return costs.verify[n + 1] + spent; };
   const Promise best = most_promising(
       n_max, [&](int d) { return chance(drafts[d - 1], d); }, cost);
   int n = best.n;

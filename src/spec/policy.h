@@ -14,11 +14,13 @@ namespace paceline {
 struct CostModel {
   static constexpr int kMaxRows = kMostDrafts + 1;
   std::array<double, kMaxRows + 1> verify = {};  // verify[m] = r(m), m from 1; verify[1] = 1
-  double draft = 0;                              // d: one draft, whether it is verified or not
+  double draft = 0;  // one draft that is looked up, whether it is verified or not
+  double head = 0;   // d: one draft of the head
+  double price(DraftSource source) const { return source == DraftSource::Mtp ? head : draft; }
 };
 
 // Expected tokens of a round over its cost, compared for every n:
-//   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + d * drafts asked for)
+//   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + the price of all drafts asked for)
 // The chance p of each draft is a running share of what was accepted: by source, evidence and depth
 // for drafts that are there, by depth alone for those that are still to be asked for.
 //
@@ -39,8 +41,8 @@ class DepthPolicy {
   static constexpr double kAdvance = 4;
 
   DepthPolicy();
-  // How many drafts to ask the drafter for, 0 to limit.
-  int ask(int limit, const CostModel& costs);
+  // How many drafts to ask the drafter for, 0 to limit, where they come from this source.
+  int ask(int limit, const CostModel& costs, DraftSource source = DraftSource::Lookup);
   // How many of `drafts`, which the drafter offered, to verify: 0 to drafts.size().
   int choose(std::span<const Draft> drafts, const CostModel& costs);
   // The round's outcome: the first n_accepted of the drafts that were verified stood; the next, if

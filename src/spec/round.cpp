@@ -17,7 +17,7 @@ double seconds_since(Clock::time_point start) {
 // A round emits one token more than drafts stand, and never more than the budget.
 std::span<const Draft> propose(Sequence& seq, Drafter& drafter, const Depth& depth) {
   int limit = std::min(depth.limit, seq.budget - 1);
-  if (depth.policy != nullptr) limit = depth.policy->ask(limit, *depth.costs);
+  if (depth.policy != nullptr) limit = depth.policy->ask(limit, *depth.costs, drafter.source());
   const std::span<Draft> room = std::span(seq.guesses).first(limit);
   return room.empty() ? room : room.first(drafter.draft(room));
 }
@@ -82,7 +82,8 @@ Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const Trun
   seq.pending = seq.emitted.back();
   seq.budget -= stats.n_emitted;
   rule.commit(seq.emitted);
-  drafter.observe(seq.emitted, out.hidden.top(stats.n_emitted));  // heads catch up with the text
+  drafter.observe(seq.emitted,
+                  out.at(drafter.tap()).top(stats.n_emitted));  // heads catch up with the text
   if (depth.policy != nullptr)
     depth.policy->record(drafts.first(stats.n_drafted), stats.n_accepted);
   return stats;

@@ -13,6 +13,7 @@ class ScriptedDrafter : public Drafter {
   // never drafted. Past the script's end the drafter is silent. Entries are not negative.
   explicit ScriptedDrafter(std::vector<TokenId> script) : script_(std::move(script)) {}
 
+  DraftSource source() const override { return DraftSource::Scripted; }
   void begin(std::span<const TokenId> prompt, int capacity) override;
   void observe(std::span<const TokenId> tokens, Mat<const float> hidden) override;
   int draft(std::span<Draft> out) override;

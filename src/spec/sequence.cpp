@@ -34,7 +34,8 @@ Result<Progress> close_chunk(Sequence& seq, std::span<const TokenId> prompt, con
   seq.state->commit(rows);
   const bool last = static_cast<size_t>(seq.state->length()) == prompt.size();
   const int with_next = last ? rows - 1 : rows;  // rows followed by the prompt
-  drafter.prefill(prompt.subspan(first + 1, with_next), out.hidden.top(with_next));
+  const Mat<const float> hidden = out.at(drafter.tap());
+  drafter.prefill(prompt.subspan(first + 1, with_next), hidden.top(with_next));
   if (!last) return Progress::Prompt;
 
   const auto accepted = rule.accept({}, out.logits, first + rows - 1);
@@ -43,7 +44,7 @@ Result<Progress> close_chunk(Sequence& seq, std::span<const TokenId> prompt, con
   --seq.budget;
   const bool goes_on = sink.emit({.id = seq.pending}, out.logits.row(0));
   rule.commit({&seq.pending, 1});
-  drafter.observe({&seq.pending, 1}, out.hidden.middle(with_next, 1));
+  drafter.observe({&seq.pending, 1}, hidden.middle(with_next, 1));
   return goes_on ? Progress::Goes : Progress::Ended;
 }
 

@@ -1,0 +1,86 @@
+// Drafts from a draft head, whose cache follows the text.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/draft_head.h"
+#include "spec/acceptance.h"
+#include "spec/drafter.h"
+
+namespace paceline {
+
+// Committed rows, pairs of the trunk's hidden and the token that followed, are put aside as they
+// come and read when a draft is asked for, or when there are many: keys and values alone but for
+// the newest row, which gives the first draft. So rounds without drafts cost nothing, and after a
+// pause the head knows the whole text. Rows that the chain of a round adds are void at the next
+// round and come again from the trunk's true hiddens.
+//
+// Of several modules, module k (from 0) reads row p with token t_{p+k+1} and what module k - 1 gave
+// for its own row p, true where t_0 .. t_{p+k} are text; those rows are committed, in every module
+// as many as the text allows: length - k. What depends on drafts is provisional.
+class HeadDrafter : public Drafter {
+ public:
+  static constexpr int kMostPending = 64;  // rows put aside
+  // Rows that the workspace needs room for.
+  static constexpr int kWorkspaceRows = kMostPending + 2 * kMostHeadModules;
+
+  // Both must outlive it; the workspace may serve other drafters in turn.
+  HeadDrafter(const DraftHead& head, HeadWorkspace& workspace, CacheType cache);
+
+  // Takes the memory for the next sequence. begun: what an earlier sequence that began alike left
+  // (see settled), or null. TooLarge when there is none.
+  Result<void> reserve(int capacity, std::unique_ptr<HeadState> begun = nullptr);
+
+  Tap tap() const override { return head_->info().config.tap; }
+  DraftSource source() const override { return DraftSource::Mtp; }
+  // Where nothing was reserved, memory is taken here and must be there.
+  void begin(std::span<const TokenId> prompt, int capacity) override;
+  void prefill(std::span<const TokenId> next, Mat<const float> hidden) override;
+  void observe(std::span<const TokenId> tokens, Mat<const float> hidden) override;
+  int draft(std::span<Draft> out) override;
+
+  // For drafters that ask a head among others. start: a new round, behind the text so far.
+  void start();
+  // The head's token behind `chain`, the tokens drafted so far this round by whomever, kMostDrafts
+  // - 1 at most; it begins with the chain of the call before and is longer. A token of the lowest
+  // id with evidence 0 where no score is finite.
+  Draft next(std::span<const TokenId> chain);
+
+  // Puts into the state what is still aside, but for the newest row, and voids provisional rows:
+  // what the next sequence may begin with. Rows that all modules have: settled_length().
+  const HeadState& settled();
+  int settled_length();
+
+ private:
+  struct Module {
+    std::vector<float> inputs;  // hiddens of rows length .. length + n_true - 1, then provisional
+    int n_true = 0;
+  };
+
+  void put_aside(std::span<const TokenId> tokens, Mat<const float> hidden);
+  void catch_up();
+  HeadOut read_depth(int depth, bool logits, std::span<const TokenId> chain);
+  Draft draft_from(const HeadOut& out) const;
+  // Rows [from, from + n) of the module's inputs become its next rows.
+  HeadOut read(int module, int from, int n, int n_next, bool logits,
+               std::span<const TokenId> chain);
+  void add_inputs(int module, int at, Mat<const float> rows);
+  void drop_inputs(int module, int n);
+
+  const DraftHead* head_;
+  HeadWorkspace* workspace_;
+  CacheType cache_;
+  int n_modules_;
+  int dim_;
+  int reserved_ = -1;  // positions that `state_` was taken for, until begin
+  std::unique_ptr<HeadState> state_;
+  std::vector<TokenId> text_;
+  std::vector<Module> modules_;
+  std::vector<float> recycled_;  // (dim), the last module's own output
+  std::vector<TokenId> row_tokens_;
+  std::vector<TokenId> chain_;  // of draft()
+  int depth_ = 0;               // depths of the round that were read
+};
+
+}  // namespace paceline
