@@ -24,59 +24,6 @@ Error error_in(const Checkpoint& gguf, ErrorCode code, const std::string& what) 
   return {code, shown_path(gguf.path()) + ": " + what};
 }
 
-// A tensor of a layer, in both containers; n_in 0: a vector of n_out values.
-struct LayerTensor {
-  const char* in_gguf;
-  const char* in_folder;
-  int n_out;
-  int n_in;
-  RowOrder order = RowOrder::AsStored;
-  bool is_norm = false;
-};
-
-// The same tensors as models/dense_weights.cpp asks for.
-std::vector<LayerTensor> layer_tensors(const DenseConfig& c) {
-  const int q_dim = c.n_heads * c.head_dim;
-  const int kv_dim = c.n_kv_heads * c.head_dim;
-  const RowOrder qk = c.qk_rows_in_pairs ? RowOrder::PairsToHalves : RowOrder::AsStored;
-  constexpr RowOrder kSame = RowOrder::AsStored;
-  std::vector<LayerTensor> list{
-      {"attn_norm.weight", "input_layernorm.weight", c.dim, 0, kSame, true},
-      {"attn_q.weight", "self_attn.q_proj.weight", q_dim, c.dim, qk},
-      {"attn_k.weight", "self_attn.k_proj.weight", kv_dim, c.dim, qk},
-      {"attn_v.weight", "self_attn.v_proj.weight", kv_dim, c.dim},
-      {"attn_output.weight", "self_attn.o_proj.weight", c.dim, q_dim},
-      {"ffn_gate.weight", "mlp.gate_proj.weight", c.hidden_dim, c.dim},
-      {"ffn_up.weight", "mlp.up_proj.weight", c.hidden_dim, c.dim},
-      {"ffn_down.weight", "mlp.down_proj.weight", c.dim, c.hidden_dim}};
-  if (c.qk_norms) {
-    list.push_back({"attn_q_norm.weight", "self_attn.q_norm.weight", c.head_dim, 0, kSame, true});
-    list.push_back({"attn_k_norm.weight", "self_attn.k_norm.weight", c.head_dim, 0, kSame, true});
-  }
-  if (c.post_norms) {
-    list.push_back(
-        {"post_attention_norm.weight", "post_attention_layernorm.weight", c.dim, 0, kSame, true});
-    list.push_back({"ffn_norm.weight", "pre_feedforward_layernorm.weight", c.dim, 0, kSame, true});
-    list.push_back(
-        {"post_ffw_norm.weight", "post_feedforward_layernorm.weight", c.dim, 0, kSame, true});
-  } else {
-    list.push_back({"ffn_norm.weight", "post_attention_layernorm.weight", c.dim, 0, kSame, true});
-  }
-  if (c.qkv_bias != Bias::None) {
-    list.push_back({"attn_q.bias", "self_attn.q_proj.bias", q_dim, 0, qk});
-    list.push_back({"attn_k.bias", "self_attn.k_proj.bias", kv_dim, 0, qk});
-    list.push_back({"attn_v.bias", "self_attn.v_proj.bias", kv_dim, 0});
-  }
-  if (c.out_bias != Bias::None)
-    list.push_back({"attn_output.bias", "self_attn.o_proj.bias", c.dim, 0});
-  if (c.ffn_bias != Bias::None) {
-    list.push_back({"ffn_gate.bias", "mlp.gate_proj.bias", c.hidden_dim, 0});
-    list.push_back({"ffn_up.bias", "mlp.up_proj.bias", c.hidden_dim, 0});
-    list.push_back({"ffn_down.bias", "mlp.down_proj.bias", c.dim, 0});
-  }
-  return list;
-}
-
 // Settles biases that only the file tells of: in all layers, or in none. A config.json says
 // attention_bias for q, k, v and the output together.
 Result<void> settle_biases(const Checkpoint& gguf, DenseConfig& config) {
@@ -110,21 +57,29 @@ class Collector {
  public:
   explicit Collector(const Checkpoint& gguf) : gguf_(gguf) {}
 
-  void take(const std::string& in_gguf, std::string in_folder, const LayerTensor& as,
-            const DenseConfig& c, bool less_one) {
-    const Tensor* tensor = gguf_.find(in_gguf);
-    if (tensor == nullptr) {
+  // n_in 0: a vector.
+  void take(const std::string& in_gguf, FolderTensor as, int64_t n_out, int64_t n_in) {
+    as.source = gguf_.find(in_gguf);
+    if (as.source == nullptr) {
       missing_.push_back(in_gguf);
       return;
     }
     used_.insert(in_gguf);
-    std::vector<int64_t> shape{as.n_out};
-    if (as.n_in > 0) shape.push_back(as.n_in);
-    if (tensor->shape != shape)
+    std::vector<int64_t> shape{n_out};
+    if (n_in > 0) shape.push_back(n_in);
+    if (as.source->shape != shape)
       misshapen_.push_back(fmt::format("{} is [{}], wanted [{}]", in_gguf,
-                                       fmt::join(tensor->shape, ", "), fmt::join(shape, ", ")));
-    contents_.tensors.push_back(
-        {std::move(in_folder), tensor, as.order, c.head_dim, less_one && as.is_norm});
+                                       fmt::join(as.source->shape, ", "), fmt::join(shape, ", ")));
+    contents_.tensors.push_back(std::move(as));
+  }
+  void take(const LayerTensor& tensor, int layer, const DenseConfig& c, bool less_one) {
+    const bool paired = tensor.rotated && c.qk_rows_in_pairs;
+    take(fmt::format("blk.{}.{}", layer, tensor.gguf),
+         {.name = fmt::format("model.layers.{}.{}", layer, tensor.safetensors),
+          .order = paired ? RowOrder::PairsToHalves : RowOrder::AsStored,
+          .head_dim = c.head_dim,
+          .less_one = less_one && tensor.kind == LayerTensor::Kind::Norm},
+         tensor.n_out, tensor.kind == LayerTensor::Kind::Matrix ? tensor.n_in : 0);
   }
   void use(const char* name) { used_.insert(name); }
 
@@ -257,20 +212,17 @@ Result<FolderContents> folder_contents(const Checkpoint& gguf, const DenseConfig
   const bool less_one = config.family == "gemma3";  // their converter adds the one
 
   Collector collector(gguf);
-  const LayerTensor words{"", "", *n_words, config.dim};
-  const LayerTensor norm{"", "", config.dim, 0, RowOrder::AsStored, true};
-  collector.take("token_embd.weight", "model.embed_tokens.weight", words, config, less_one);
+  collector.take("token_embd.weight", {.name = "model.embed_tokens.weight"}, *n_words, config.dim);
   for (int layer = 0; layer < config.n_layers; ++layer)
     for (const LayerTensor& tensor : layer_tensors(config))
-      collector.take(fmt::format("blk.{}.{}", layer, tensor.in_gguf),
-                     fmt::format("model.layers.{}.{}", layer, tensor.in_folder), tensor, config,
-                     less_one);
-  collector.take("output_norm.weight", "model.norm.weight", norm, config, less_one);
+      collector.take(tensor, layer, config, less_one);
+  collector.take("output_norm.weight", {.name = "model.norm.weight", .less_one = less_one},
+                 config.dim, 0);
   collector.use("rope_freqs.weight");  // a setting of config.json
   const Tensor* output = gguf.find("output.weight");
   const Tensor* embedding = gguf.find("token_embd.weight");
   if (output != nullptr && !same_matrix(*output, *embedding)) {
-    collector.take("output.weight", "lm_head.weight", words, config, less_one);
+    collector.take("output.weight", {.name = "lm_head.weight"}, *n_words, config.dim);
   } else {
     collector.contents().tied = true;
     collector.use("output.weight");
