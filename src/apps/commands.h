@@ -18,5 +18,7 @@ int tokenize(Args args);
 int parity(Args args);
 int synth(Args args);
 int export_(Args args);
+int patch(Args args);
+int unpatch(Args args);
 
 }  // namespace paceline::apps
