@@ -377,6 +377,20 @@ Result<void> check_file(const fs::path& folder, const std::string& name, const P
                            shown_path(live), file.sha256, kPatchFolder)};
 }
 
+// Every file back, and looked at.
+Result<void> restore_files(const fs::path& folder, const PatchJournal& journal,
+                           RestoredFolder& done) {
+  std::set<fs::path> touched;
+  for (const auto& [name, file] : journal.files) {
+    if (auto restored = restore_file(folder, name, file, done); !restored) return restored;
+    touched.insert(folder / name);
+  }
+  if (auto synced = sync_folders_of(folder, touched); !synced) return synced;
+  for (const auto& [name, file] : journal.files)
+    if (auto same = check_file(folder, name, file); !same) return same;
+  return remove_file(folder / kPatchFolder / kJournal);
+}
+
 }  // namespace
 
 Result<RestoredFolder> restore_folder(const fs::path& folder) {
@@ -399,15 +413,9 @@ Result<RestoredFolder> restore_folder(const fs::path& folder) {
     journal->whole = false;
     if (auto written = write_journal(folder, *journal); !written) return written.error();
   }
-  std::set<fs::path> touched;
-  for (const auto& [name, file] : journal->files) {
-    if (auto restored = restore_file(folder, name, file, done); !restored) return restored.error();
-    touched.insert(folder / name);
-  }
-  if (auto synced = sync_folders_of(folder, touched); !synced) return synced.error();
-  for (const auto& [name, file] : journal->files)
-    if (auto same = check_file(folder, name, file); !same) return same.error();
-  if (auto removed = remove_file(own / kJournal); !removed) return removed.error();
+  if (auto restored = restore_files(folder, *journal, done); !restored)
+    return Error{restored.error().code,
+                 fmt::format("{}; {}", restored.error().message, unfinished_hint(folder))};
   remove_own(own);
   (void)sync_folder(folder);
   return done;
