@@ -158,7 +158,7 @@ int bench(Args args) {
   if (!scripts) return fail("bench", scripts.error());
 
   catch_interrupts();
-  const auto engine = given.model.open();
+  const auto engine = given.model.open(given.spec.head_choice());
   if (!engine) return fail("bench", engine.error());
   if (engine->context() <= measure::PassCosts::kMostRows)
     return fail("bench", {ErrorCode::BadUsage,

@@ -142,7 +142,7 @@ int chat(Args args) {
   if (auto ok = given.decode.check(); !ok) return fail("chat", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("chat", ok.error());
 
-  const auto engine = given.model.open();
+  const auto engine = given.model.open(given.spec.head_choice());
   if (!engine) return fail("chat", engine.error());
   if (engine->chat_template() == nullptr || engine->tokenizer() == nullptr) {
     return fail("chat", {ErrorCode::Unsupported, "the model has no chat template; use generate"});

@@ -189,7 +189,7 @@ int run_model(DriftFlags& given) {
                                                      *given.out, failed.message())});
 
   catch_interrupts();
-  const auto engine = given.model.open();
+  const auto engine = given.model.open(given.spec.head_choice());
   if (!engine) return fail("drift", engine.error());
   const auto prompts = given.prompts.encode(*sources, *engine);
   if (!prompts) return fail("drift", prompts.error());

@@ -1,20 +1,24 @@
 #include "apps/gate_report.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "apps/interrupt.h"
 #include "apps/say.h"
+#include "io/shown.h"
 
 namespace paceline::apps {
+namespace {
+
+bool uses_head(DrafterKind kind) { return kind == DrafterKind::Auto || kind == DrafterKind::Mtp; }
+
+}  // namespace
 
 void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report) {
   report["allow_inexact"] = spec.allow_inexact;
   report["gate"] = nullptr;
-  const bool drafts =
-      spec.kind() != DrafterKind::None &&
-      std::any_of(spec.depths.begin(), spec.depths.end(), [](int depth) { return depth != 0; });
-  if (!drafts) return;
+  if (!spec.drafts_at_all()) return;
+  if (const HeadInUse* head = engine.head(); head != nullptr && uses_head(spec.kind()))
+    say(stderr, "draft head: {}\n", shown_path(head->file));
   const GateVerdict& gate = engine.gate(interrupted);
   report["gate"] = Json{{"verdict", to_string(gate.verdict)},
                         {"reason", gate.reason},

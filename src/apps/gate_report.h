@@ -7,8 +7,9 @@
 
 namespace paceline::apps {
 
-// Asks the gate if some arm drafts: says so once, on standard error, when it declines or is
-// overruled, and adds `gate` and `allow_inexact` to the report (null where nothing drafts).
+// If some arm drafts: names the draft head, if it is one, asks the gate, and says once, on standard
+// error, when it declines or is overruled. Adds `gate` and `allow_inexact` to the report (null
+// where nothing drafts).
 void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report);
 
 }  // namespace paceline::apps

@@ -96,7 +96,7 @@ int generate(Args args) {
   if (!scripts) return fail("generate", scripts.error());
 
   catch_interrupts();
-  const auto engine = given.model.open();
+  const auto engine = given.model.open(given.spec.head_choice());
   if (!engine) return fail("generate", engine.error());
   const auto prompts = given.prompts.encode(*sources, *engine);
   if (!prompts) return fail("generate", prompts.error());

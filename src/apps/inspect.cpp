@@ -10,8 +10,12 @@
 #include "apps/model_flags.h"
 #include "apps/say.h"
 #include "apps/values.h"
+#include "engine/head_search.h"
 #include "io/checkpoint.h"
 #include "io/convert.h"
+#include "io/safetensors_reader.h"
+#include "io/shown.h"
+#include "io/weight_file.h"
 
 namespace paceline::apps {
 namespace {
@@ -53,6 +57,76 @@ Json types_json(const Checkpoint& checkpoint) {
   Json types = Json::object();
   for (const auto& [type, n] : counts) types[type] = n;
   return types;
+}
+
+Json tensors_json(std::span<const Tensor> tensors) {
+  Json list = Json::array();
+  for (const Tensor& tensor : tensors) {
+    if (!is_head_tensor(tensor.name)) continue;
+    list.push_back(
+        Json{{"name", tensor.name}, {"type", to_string(tensor.type)}, {"shape", tensor.shape}});
+  }
+  return list;
+}
+
+// Tensors of a head, from the file's header.
+Json head_tensors_json(const Checkpoint& checkpoint, const std::filesystem::path& file) {
+  if (file == checkpoint.path()) return tensors_json(checkpoint.tensors());
+  const auto open = open_weight_file(file, shown_path(file));
+  if (!open) return Json::array();
+  const auto contents = read_safetensors(open->map.bytes(), shown_path(file));
+  return contents ? tensors_json(contents->tensors) : Json::array();
+}
+
+// The draft head: present, absent, or incomplete, which is any that is there and does not fit.
+Json head_json(const Checkpoint& checkpoint, const Engine& engine, const HeadChoice& choice) {
+  if (const HeadInUse* head = engine.head(); head != nullptr) {
+    const HeadInfo& info = head->info;
+    return Json{{"state", "present"},
+                {"file", shown_path(head->file)},
+                {"in_checkpoint", head->in_checkpoint},
+                {"sha256", head->sha256},
+                {"trunk_sha256", info.config.trunk_sha256},
+                {"tap", to_string(info.config.tap)},
+                {"tap_type", to_string(info.config.tap_type)},
+                {"modules", info.config.modules},
+                {"depths", info.config.depths},
+                {"draft_vocabulary", info.draft_vocabulary},
+                {"parameters", info.parameters},
+                {"weight_bytes", info.weight_bytes},
+                {"layer_type", info.layer_type},
+                {"output_type", info.output_type},
+                {"tensors", head_tensors_json(checkpoint, head->file)}};
+  }
+  const HeadSearch search = find_head(checkpoint, choice.file);
+  Json head{{"state", search.found || search.fault ? "incomplete" : "absent"},
+            {"reason", engine.no_head()},
+            {"tensors", Json::array()}};
+  if (search.found) {
+    head["file"] = shown_path(search.found->file);
+    head["tensors"] = head_tensors_json(checkpoint, search.found->file);
+  }
+  return head;
+}
+
+std::string head_line(const Json& head) {
+  if (head["state"] == "absent") return "none";
+  if (head["state"] == "incomplete") return "incomplete";
+  return fmt::format(
+      "{}, tap {}, {} module{}, {} words, {} over {}",
+      head["in_checkpoint"].get<bool>() ? "in the checkpoint" : head["file"].get<std::string>(),
+      head["tap"].get<std::string>(), head["modules"].dump(), head["modules"] == 1 ? "" : "s",
+      head["draft_vocabulary"].dump(), head["layer_type"].get<std::string>(),
+      head["output_type"].get<std::string>());
+}
+
+// Names in the file that are no part of what runs.
+std::vector<std::string> unused_tensors(const Engine& engine) {
+  std::vector<std::string> names = engine.model().info().unused_tensors;
+  if (engine.head() != nullptr && engine.head()->in_checkpoint) {
+    std::erase_if(names, [](const std::string& name) { return is_head_tensor(name); });
+  }
+  return names;
 }
 
 std::string joined(const Json& counts) {
@@ -107,8 +181,8 @@ void print_table(const Json& report, const ModelInfo& info, const Engine& engine
                      change["to"].get<std::string>(),
                      change["exact"].get<bool>() ? "no value changes" : "values are rounded"));
   }
-  line("head", "none");
-  line("unused tensors", names_of(info.unused_tensors));
+  line("head", head_line(report["head"]));
+  line("unused tensors", names_of(report["unused_tensors"].get<std::vector<std::string>>()));
   line("tokenizer", tokenizer.is_null()
                         ? "none"
                         : fmt::format("{}, {} words", tokenizer["description"].get<std::string>(),
@@ -129,6 +203,8 @@ int inspect(Args args) {
   Flags flags("inspect", "What a checkpoint holds and what will run.",
               "paceline inspect model.gguf --json -");
   model.add(flags);
+  std::optional<std::string> head;
+  flags.text("--head", "FILE", head, "draft head (default: the one found for the model)");
   flags.group("Output");
   json.add_flag(flags);
   const auto outcome = flags.parse(args);
@@ -138,7 +214,8 @@ int inspect(Args args) {
 
   const auto checkpoint = Checkpoint::open(model.model);
   if (!checkpoint) return fail("inspect", checkpoint.error());
-  const auto engine = model.open();
+  const HeadChoice choice{.load = true, .file = head.value_or("")};
+  const auto engine = model.open(choice);
   if (!engine) return fail("inspect", engine.error());
 
   const ModelInfo& info = engine->model().info();
@@ -147,8 +224,8 @@ int inspect(Args args) {
   report["weight_bytes"] = info.weight_bytes;
   report["types"] = types_json(*checkpoint);
   report["converted"] = converted_json(*checkpoint, model);
-  report["head"] = nullptr;
-  report["unused_tensors"] = info.unused_tensors;
+  report["head"] = head_json(*checkpoint, *engine, choice);
+  report["unused_tensors"] = unused_tensors(*engine);
   report["tokenizer"] = tokenizer_json(engine->tokenizer());
   report["chat_template"] = engine->chat_template() != nullptr;
   report["end_ids"] = std::vector<TokenId>(engine->end_ids().begin(), engine->end_ids().end());

@@ -39,7 +39,7 @@ void ModelFlags::add(Flags& flags) {
       "of the noise that tokens are drawn with; recorded in reports (default: 1)");
 }
 
-Result<Engine> ModelFlags::open() const {
+Result<Engine> ModelFlags::open(const HeadChoice& head) const {
   ProgressLine progress;
   EngineOptions options;
   options.threads = threads;
@@ -47,6 +47,8 @@ Result<Engine> ModelFlags::open() const {
   if (cache >= 0) options.cache = static_cast<CacheType>(cache);
   options.context = context;
   options.wide_kernels = kernels == 1;
+  options.use_head = head.load;
+  options.head = head.file;
   if (numerics >= 0) options.numerics = static_cast<Numerics>(numerics);
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   return Engine::open(model, options);
@@ -71,7 +73,7 @@ Json report_header(const std::string& command, const ModelFlags& flags, const En
       {"commit", commit()},
       {"model", flags.model},
       {"model_sha256", engine.model_sha256()},
-      {"head_sha256", nullptr},
+      {"head_sha256", engine.head() == nullptr ? Json(nullptr) : Json(engine.head()->sha256)},
       {"family", info.family},
       {"numerics", info.numerics},
       {"kernels", flags.kernels == 0 ? "exact" : "wide"},

@@ -11,6 +11,12 @@
 
 namespace paceline::apps {
 
+// Which draft head is loaded beside a model.
+struct HeadChoice {
+  bool load = false;
+  std::string file = {};  // empty: the one that is found
+};
+
 struct ModelFlags {
   std::string model;
   int threads = 0;    // 0: the CPUs that this process may use
@@ -23,7 +29,7 @@ struct ModelFlags {
 
   void add(Flags& flags);
   // Loads the model, with a line of progress on a terminal.
-  Result<Engine> open() const;
+  Result<Engine> open(const HeadChoice& head = {}) const;
 };
 
 // What is worth a warning about the checkpoint, a line each on standard error. Called when all

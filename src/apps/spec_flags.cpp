@@ -1,7 +1,10 @@
 #include "apps/spec_flags.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "apps/text_file.h"
@@ -10,7 +13,21 @@
 namespace paceline::apps {
 namespace {
 
-constexpr const char* kDrafters[] = {"auto", "none", "lookup", "scripted"};
+struct NamedDrafter {
+  const char* name;
+  DrafterKind kind;
+};
+constexpr std::array kDrafters = {
+    NamedDrafter{"auto", DrafterKind::Auto}, NamedDrafter{"none", DrafterKind::None},
+    NamedDrafter{"lookup", DrafterKind::Lookup}, NamedDrafter{"mtp", DrafterKind::Mtp},
+    NamedDrafter{"scripted", DrafterKind::Scripted}};
+
+std::string drafter_names(const char* between) {
+  std::string names;
+  for (const NamedDrafter& drafter : kDrafters)
+    names += (names.empty() ? "" : between) + std::string(drafter.name);
+  return names;
+}
 
 Result<int> parse_depth(std::string_view text) {
   if (text == "auto") return kAutoDepth;
@@ -52,20 +69,20 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
   default_depths_ = std::move(default_depths);
   flags.group("Speculation");
   flags.value(
-      "--drafter", "auto|none|lookup|scripted",
+      "--drafter", drafter_names("|"),
       [this](std::string_view given) -> Result<void> {
-        for (int i = 0; i < 4; ++i) {
-          if (given != kDrafters[i]) continue;
-          drafter = i;
+        for (size_t i = 0; i < kDrafters.size(); ++i) {
+          if (given != kDrafters[i].name) continue;
+          drafter = static_cast<int>(i);
           return {};
         }
-        if (given == "mtp" || given == "union") {
+        if (given == "union") {
           return Error{ErrorCode::Unsupported,
-                       fmt::format("{}: this version has no draft heads; use auto", given)};
+                       "union: this version has no union of drafters; use auto"};
         }
-        return wants("one of auto, none, lookup, scripted", given);
+        return wants("one of " + drafter_names(", "), given);
       },
-      "who drafts (default: auto, which is lookup)");
+      "who drafts (default: auto, which is the draft head where there is one, else lookup)");
   flags.value(
       "--depth", "K|auto",
       [this](std::string_view given) -> Result<void> {
@@ -96,8 +113,8 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
              "what the scripted drafter drafts: ids of the answer, a line a prompt");
   flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0",
                  "0: drafts form a chain");
-  const std::string no_heads = "this version has no draft heads; leave it out";
-  flags.off_only("--head", "FILE", {""}, no_heads, "not in this version");
+  flags.text("--head", "FILE", head,
+             "draft head (default: the one found for the model: in it, beside it, in heads/)");
   flags.off_only("--store", "FILE", {""}, "this version has no n-gram store; leave it out",
                  "not in this version");
   flags.absent("--learn", "this version has no n-gram store; leave it out", "not in this version");
@@ -117,16 +134,23 @@ Result<void> SpecFlags::check() {
   if (drafts && kind() != DrafterKind::Scripted) {
     return Error{ErrorCode::BadUsage, "--drafts goes with --drafter scripted only"};
   }
+  if (head && head->empty()) return Error{ErrorCode::BadUsage, "--head wants the name of a file"};
   return {};
 }
 
-DrafterKind SpecFlags::kind() const {
-  constexpr DrafterKind kKinds[] = {DrafterKind::Auto, DrafterKind::None, DrafterKind::Lookup,
-                                    DrafterKind::Scripted};
-  return kKinds[drafter];
+DrafterKind SpecFlags::kind() const { return kDrafters[static_cast<size_t>(drafter)].kind; }
+
+bool SpecFlags::drafts_at_all() const {
+  return kind() != DrafterKind::None &&
+         std::any_of(depths.begin(), depths.end(), [](int depth) { return depth != 0; });
 }
 
-const char* SpecFlags::drafter_name() const { return kDrafters[drafter]; }
+HeadChoice SpecFlags::head_choice() const {
+  const bool may_use = kind() == DrafterKind::Auto || kind() == DrafterKind::Mtp;
+  return {.load = head.has_value() || (may_use && drafts_at_all()), .file = head.value_or("")};
+}
+
+const char* SpecFlags::drafter_name() const { return kDrafters[static_cast<size_t>(drafter)].name; }
 
 Result<std::vector<std::vector<TokenId>>> SpecFlags::read_scripts(size_t n_prompts) const {
   std::vector<std::vector<TokenId>> scripts;

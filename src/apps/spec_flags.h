@@ -6,20 +6,26 @@
 #include <vector>
 
 #include "apps/flags.h"
+#include "apps/model_flags.h"
 #include "engine/engine.h"
 
 namespace paceline::apps {
 
 struct SpecFlags {
-  int drafter = 0;                    // index into auto, none, lookup, scripted
+  int drafter = 0;                    // index into auto, none, lookup, mtp, scripted
   std::vector<int> depths;            // arms in order; kAutoDepth among them
   std::optional<std::string> drafts;  // file of a scripted drafter
+  std::optional<std::string> head;    // file of a draft head
   bool allow_inexact = false;
 
   void add(Flags& flags, const std::string& depths_help, std::vector<int> default_depths);
   // What only all flags together can tell.
   Result<void> check();
   DrafterKind kind() const;
+  // Whether some arm asks for drafts.
+  bool drafts_at_all() const;
+  // Which draft head is to be loaded.
+  HeadChoice head_choice() const;
   const char* drafter_name() const;
   // The token ids that the scripted drafter drafts, for each of n prompts; empty without one.
   Result<std::vector<std::vector<TokenId>>> read_scripts(size_t n_prompts) const;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/passes.h"
+#include "spec/head_drafter.h"
 #include "spec/lookup.h"
 
 namespace paceline {
@@ -64,6 +65,7 @@ CostModel interpolate(const PassTimes& times) {
 CostModel worst_costs() {
   CostModel costs;
   for (int m = 1; m <= CostModel::kMaxRows; ++m) costs.verify[m] = m;
+  costs.head = 1;
   return costs;
 }
 
@@ -102,6 +104,48 @@ Result<CostModel> measure_costs(const Model& model, int context, CacheType cache
   const auto times = time_passes(model, context, cache, {.widths = kWidths});
   if (!times) return times.error();
   return interpolate(*times);
+}
+
+Result<double> measure_head(const Model& model, const DraftHead& head, int context,
+                            CacheType cache) {
+  constexpr int kRounds = 9;
+  constexpr int kRows = 2;    // of the text, a round
+  constexpr int kDrafts = 4;  // a round
+  const int before = std::min(256, context - kRows * kRounds - kDrafts);
+  if (before < 1) {
+    return Error{ErrorCode::TooLarge, "the context is too short to measure a draft head in"};
+  }
+  auto passes = Passes::make(model, context, cache, before, 1, /*prefill_seconds=*/0.1);
+  if (!passes) return passes.error();
+  auto workspace = head.make_workspace(HeadDrafter::kWorkspaceRows);
+  if (!workspace) return workspace.error();
+  HeadDrafter drafter(head, **workspace, cache);
+  const int capacity = before + kRows * kRounds + kDrafts + 1;
+  if (auto reserved = drafter.reserve(capacity); !reserved) return reserved.error();
+
+  const int vocab_size = model.info().vocab_size;
+  int at = 0;  // what a draft costs does not depend on the tokens
+  const auto read_rows = [&](int n) {
+    std::vector<TokenId> tokens;
+    std::vector<float> hidden(static_cast<size_t>(n) * model.info().dim);
+    for (int i = 0; i < n; ++i, ++at) tokens.push_back((at * 7919 + 13) % vocab_size);
+    for (size_t i = 0; i < hidden.size(); ++i)
+      hidden[i] = static_cast<float>((i * 31 + static_cast<size_t>(at)) % 17) - 8;
+    drafter.observe(tokens, {hidden.data(), n, model.info().dim});
+  };
+  const TokenId first = 0;
+  drafter.begin({&first, 1}, capacity);
+  read_rows(before);
+  std::vector<Draft> drafts(kDrafts);
+  std::vector<double> passed, drafted;
+  for (int round = 0; round < kRounds; ++round) {
+    read_rows(kRows);
+    passed.push_back(passes->seconds(1));
+    const auto start = Clock::now();
+    drafter.draft(drafts);
+    drafted.push_back(seconds_since(start) / kDrafts);
+  }
+  return median(drafted) / std::max(1e-9, median(passed));
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "models/draft_head.h"
 #include "models/model.h"
 #include "spec/policy.h"
 
@@ -39,5 +40,10 @@ CostModel worst_costs();
 
 // Medians over a first sight of the machine, some hundred milliseconds, and the price of a lookup.
 Result<CostModel> measure_costs(const Model& model, int context, CacheType cache);
+
+// The price of a draft of the head, in passes of one row: rounds that read two rows of the text and
+// make four drafts, with a pass of the trunk between them, as in decoding.
+Result<double> measure_head(const Model& model, const DraftHead& head, int context,
+                            CacheType cache);
 
 }  // namespace paceline

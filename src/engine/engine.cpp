@@ -11,9 +11,12 @@
 #include "engine/costs.h"
 #include "engine/end_ids.h"
 #include "engine/engine_state.h"
+#include "engine/head_search.h"
 #include "engine/open_text.h"
 #include "io/checkpoint.h"
+#include "io/shown.h"
 #include "io/weight_file.h"
+#include "spec/head_drafter.h"
 
 namespace paceline {
 namespace {
@@ -121,7 +124,60 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
   auto end_ids = read_end_ids(*checkpoint, state->tokenizer.get(), info.vocab_size);
   if (!end_ids) return end_ids.error();
   state->end_ids = std::move(*end_ids);
+  if (options.use_head) {
+    if (auto taken = state->open_head(*checkpoint, options.head); !taken) return taken.error();
+  }
   return Engine(std::move(state));
+}
+
+// One that was found, not asked for, and does not fit is left aside with a warning.
+Result<void> Engine::State::open_head(const Checkpoint& checkpoint,
+                                      const std::filesystem::path& asked) {
+  HeadSearch search = find_head(checkpoint, asked);
+  std::optional<Error> fault = search.fault;
+  if (search.found) {
+    const FoundHead& found = *search.found;
+    const HeadConfig& config = found.tensors.config;
+    const std::string name = shown_path(found.file);
+    const std::string trunk = config.trunk_sha256.empty() ? "" : checkpoint.sha256().value_or("");
+    if (!found.in_checkpoint && config.trunk_sha256 != trunk) {
+      warnings.push_back(fmt::format(
+          "{} was trained for a model with the SHA-256 {}, and this one has {}; what it drafts may "
+          "seldom stand",
+          name, config.trunk_sha256, trunk));
+    }
+    if (!config.family.empty() && config.family != model->info().family) {
+      warnings.push_back(fmt::format("{} was trained for family {}, and this model is of family {}",
+                                     name, config.family, model->info().family));
+    }
+    auto taken = take_head(found.tensors, {found.file, found.in_checkpoint, found.sha256, {}});
+    if (taken) return {};
+    fault = Error{taken.error().code, fmt::format("{}: {}", name, taken.error().message)};
+  }
+  if (fault && !asked.empty()) return *fault;
+  if (fault) {
+    no_head = fault->message;
+    warnings.push_back(fault->message + "; drafts come from elsewhere");
+  } else {
+    no_head = fmt::format(
+        "no draft head was found for this model; looked at {}; name one with --head FILE, or put "
+        "one there",
+        fmt::join(search.places, ", "));
+  }
+  return {};
+}
+
+Result<void> Engine::State::take_head(const HeadTensors& tensors, HeadInUse about) {
+  auto made = model->make_head(tensors);
+  if (!made) return made.error();
+  auto memory = (*made)->make_workspace(HeadDrafter::kWorkspaceRows);
+  if (!memory) return memory.error();
+  head_in_use = std::move(about);
+  head_in_use.info = (*made)->info();
+  head = std::move(*made);
+  head_workspace = std::move(*memory);
+  no_head.clear();
+  return {};
 }
 
 Result<Engine> Engine::with_model(std::unique_ptr<Model> model, int context, int threads,
@@ -162,6 +218,12 @@ const std::string& Engine::model_sha256() const {
   });
   return state_->sha256;
 }
+
+const HeadInUse* Engine::head() const {
+  return state_->head == nullptr ? nullptr : &state_->head_in_use;
+}
+const std::string& Engine::no_head() const { return state_->no_head; }
+Result<void> Engine::use_head(const HeadTensors& head) { return state_->take_head(head, {}); }
 
 std::string Engine::gate_key() const {
   if (state_->path.empty()) return "";
@@ -208,6 +270,9 @@ const CostModel& Engine::costs() const {
   std::call_once(state_->costs_once, [this] {
     state_->costs =
         measure_costs(*state_->model, state_->context, state_->cache).value_or(worst_costs());
+    if (state_->head == nullptr) return;
+    state_->costs.head = measure_head(*state_->model, *state_->head, state_->context, state_->cache)
+                             .value_or(worst_costs().head);
   });
   return state_->costs;
 }

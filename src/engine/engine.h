@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "engine/gate.h"
 #include "engine/probe.h"
+#include "models/draft_head.h"
 #include "models/model.h"
 #include "models/registry.h"
 #include "spec/drafter.h"
@@ -40,11 +41,15 @@ struct EngineOptions {
   // A negative control for tests and probes: kernels that sum several rows in another order than
   // one. Speculation with them may differ from plain decoding.
   bool wide_kernels = false;
+  // Whether a draft head is loaded beside the model: this file, or where none is named the one that
+  // is found for the model (engine/head_search.h tells where).
+  bool use_head = true;
+  std::filesystem::path head = {};
   // Called while loading with what is being done and the share done so far, 0 to 1.
   std::function<void(std::string_view what, double share)> progress = {};
 };
 
-enum class DrafterKind { Auto, None, Lookup, Scripted };
+enum class DrafterKind { Auto, None, Lookup, Scripted, Mtp };
 
 struct Request {
   std::vector<TokenId> prompt;  // at least one token
@@ -101,6 +106,14 @@ struct GenerationStats {
   }
 };
 
+// The draft head of an engine.
+struct HeadInUse {
+  std::filesystem::path file;  // of its own, or the checkpoint
+  bool in_checkpoint = false;
+  std::string sha256;  // of the file; in a checkpoint of the names and bytes of its tensors
+  HeadInfo info;
+};
+
 class Engine;
 
 // One generation under way. Step it until it is done; it may be dropped at any time. The engine
@@ -135,7 +148,7 @@ class Generation {
   const std::string& text() const;  // what has become certain, without end token and stop string
   const std::vector<TokenLogprob>& logprobs() const;
   const GenerationStats& stats() const;
-  const char* drafter() const;  // "none", "lookup", "scripted"
+  const char* drafter() const;  // "none", "lookup", "scripted", "mtp"
   // Whether the request asked for drafts and the gate declined: the run is plain.
   bool declined() const;
 
@@ -168,6 +181,13 @@ class Engine {
   CacheType cache_type() const;
   WeightsType weights() const;
   const std::string& model_sha256() const;  // "" when not made from a file; cached on disk
+  const HeadInUse* head() const;            // null: there is none
+  // Why there is none, a sentence: the places that were looked at, or what is wrong with the one
+  // found. Empty where there is one.
+  const std::string& no_head() const;
+  // For tests, studies and training: drafts come from this head from now on, which is packed as
+  // one from a file is. Before the first start().
+  Result<void> use_head(const HeadTensors& head);
 
   // Prompt ids: the chat template where the model has one and raw is false, else the text with the
   // tokenizer's own BOS rule.

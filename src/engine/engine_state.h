@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/prefix_cache.h"
 #include "kernels/choose.h"
+#include "spec/head_drafter.h"
 
 namespace paceline {
 
@@ -16,16 +17,38 @@ namespace paceline {
 inline constexpr int kPassRows = 128;
 inline constexpr int64_t kPrefixCacheBytes = int64_t{256} << 20;
 
+// What a sequence begins with: the trunk's state and, where a head drafts, the head's.
+struct Begun {
+  std::unique_ptr<SequenceState> trunk;
+  std::unique_ptr<HeadState> head;
+};
+
+struct MadeDrafter {
+  std::unique_ptr<Drafter> drafter;
+  HeadDrafter* head = nullptr;  // the same, or a part of it, where a head drafts
+};
+
 struct Engine::State {
-  // A state for a sequence, with as much of the prompt in it as an earlier one has read.
-  Result<std::unique_ptr<SequenceState>> make_sequence_state(std::span<const TokenId> prompt,
-                                                             int budget);
+  // States for a sequence, with as much of the prompt in them as an earlier one has read.
+  Result<Begun> begin_sequence(std::span<const TokenId> prompt, int budget, bool with_head);
+  // Whoever drafts has a permit: without one the drafter is silent and the run plain. begun: of the
+  // head, where one drafts. capacity: tokens of prompt and output.
+  Result<MadeDrafter> make_drafter(DrafterKind kind, const Request& request,
+                                   const DraftPermit* permit, std::unique_ptr<HeadState> begun,
+                                   int capacity);
+  // asked: the file, or none named.
+  Result<void> open_head(const Checkpoint& checkpoint, const std::filesystem::path& asked);
+  Result<void> take_head(const HeadTensors& tensors, HeadInUse about);
   Result<void> take_pass_memory();
   std::vector<TokenId> probe_ids() const;  // the text that probes walk over
 
   // What draws tokens: the table that PACELINE_ISA names; the trunk's own choice of it was checked.
   const KernelTable* table = choose_kernel_table().value_or(kernel_tables().back());
   std::unique_ptr<Model> model;
+  std::unique_ptr<DraftHead> head;
+  std::unique_ptr<HeadWorkspace> head_workspace;  // of every drafter
+  HeadInUse head_in_use;                          // where there is one
+  std::string no_head = "no draft head was looked for";
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
   std::vector<TokenId> end_ids;  // ascending

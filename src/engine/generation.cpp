@@ -107,7 +107,8 @@ void Generation::State::keep_prefix() {
   std::vector<TokenId> whole = request.prompt;
   whole.reserve(whole.size() + tokens.size());
   for (const EmittedToken& token : tokens) whole.push_back(token.id);
-  engine.prefixes.keep(whole, *seq.state);
+  if (head_drafter == nullptr) return engine.prefixes.keep(whole, *seq.state);
+  engine.prefixes.keep(whole, *seq.state, &head_drafter->settled(), head_drafter->settled_length());
 }
 
 bool Generation::State::emit(const EmittedToken& token, std::span<const float> logits) {

@@ -7,6 +7,7 @@
 
 #include "engine/engine_state.h"
 #include "engine/stop.h"
+#include "spec/head_drafter.h"
 #include "spec/round.h"
 
 namespace paceline {
@@ -41,6 +42,7 @@ struct Generation::State final : TokenSink {
   Sequence seq;
   std::unique_ptr<AcceptRule> rule;
   std::unique_ptr<Drafter> drafter;
+  HeadDrafter* head_drafter = nullptr;   // of those, the one with a head's cache, if any
   std::optional<StreamDecoder> decoder;  // none without a tokenizer
   StopScanner stops;
   std::string decoded;  // whole characters, what is held back included

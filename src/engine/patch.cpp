@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/head_search.h"
 #include "engine/patch_plan.h"
 #include "io/checkpoint.h"
 #include "io/file_copy.h"
@@ -171,17 +172,6 @@ Result<PatchSummary> patch_to_new_folder(const fs::path& folder, const PatchOpti
 
 // --- GGUF ----------------------------------------------------------------------------------------
 
-// A link is followed, so that every name of a file finds its head, but for the links of a hub's
-// cache, whose blobs nobody else may touch.
-fs::path side_file_of(const fs::path& model) {
-  std::error_code failure;
-  const fs::path real = fs::canonical(model, failure);
-  const bool in_hub_cache = !failure && real.parent_path().filename() == "blobs";
-  fs::path side = failure || in_hub_cache ? model : real;
-  side += ".mtp.safetensors";
-  return side;
-}
-
 Result<void> refuse_foreign(const fs::path& side) {
   const auto config = read_head_config(side);
   if (config) return {};
@@ -200,7 +190,7 @@ Result<PatchSummary> patch_gguf(const PatchOptions& options) {
   if (!digest) return digest.error();
   const auto head = check_head_file(options.head, *checkpoint, *digest);
   if (!head) return head.error();
-  const fs::path side = side_file_of(options.model);
+  const fs::path side = head_side_file(options.model);
   const fs::path folder = side.has_parent_path() ? side.parent_path() : fs::path(".");
   std::error_code ignored;
   if (fs::exists(side, ignored))
@@ -218,7 +208,7 @@ Result<PatchSummary> patch_gguf(const PatchOptions& options) {
 }
 
 Result<PatchSummary> unpatch_gguf(const fs::path& model) {
-  const fs::path side = side_file_of(model);
+  const fs::path side = head_side_file(model);
   std::error_code failure;
   if (!fs::exists(side, failure))
     return error_at(model, ErrorCode::NotFound,

@@ -12,39 +12,55 @@ size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
 
 }  // namespace
 
-PrefixCache::Match PrefixCache::find(std::span<const TokenId> tokens) {
+bool PrefixCache::Entry::covers(const Entry& other) const {
+  const auto positions = static_cast<size_t>(other.state->length());
+  return state->length() >= other.state->length() && head_length() >= other.head_length() &&
+         common_prefix(tokens, other.tokens) >= positions;
+}
+
+PrefixCache::Match PrefixCache::find(std::span<const TokenId> tokens, int head_modules) {
   auto best = entries_.end();
-  size_t length = 0;
+  int length = 0;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    const size_t common = common_prefix(entry->tokens, tokens);
-    if (common <= length) continue;
-    length = common;
+    const int common = static_cast<int>(common_prefix(entry->tokens, tokens)) - head_modules;
+    const int held = head_modules > 0 ? entry->head_length() : entry->state->length();
+    if (std::min(common, held) <= length) continue;
+    length = std::min(common, held);
     best = entry;
   }
   if (best == entries_.end()) return {};
   entries_.splice(entries_.begin(), entries_, best);
-  return {.state = best->state.get(), .length = static_cast<int>(length)};
+  return {.state = best->state.get(), .head = best->head.get(), .length = length};
 }
 
-void PrefixCache::keep(std::span<const TokenId> text, const SequenceState& state) {
+void PrefixCache::keep(std::span<const TokenId> text, const SequenceState& state,
+                       const HeadState* head, int head_length) {
   if (budget_ <= 0) return;
-  auto kept = state.fork(0, state.length());  // no memory but what is shared
-  if (!kept || (*kept)->length() == 0 || (*kept)->bytes() > budget_) return;
-  const auto tokens = text.first(static_cast<size_t>((*kept)->length()));
+  Entry kept;
+  auto trunk = state.fork(0, state.length());  // no memory but what is shared
+  if (!trunk || (*trunk)->length() == 0) return;
+  kept.state = std::move(*trunk);
+  if (head != nullptr) {
+    auto rows = head->fork(0, std::min(head_length, kept.state->length()));
+    if (rows && (*rows)->length(0) > 0) kept.head = std::move(*rows);
+  }
+  if (kept.bytes() > budget_) return;
+  const size_t positions = static_cast<size_t>(kept.state->length()) + kMostHeadModules;
+  const auto tokens = text.first(std::min(text.size(), positions));
+  kept.tokens.assign(tokens.begin(), tokens.end());
   for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const size_t common = common_prefix(entry->tokens, tokens);
-    if (common == tokens.size()) return;  // it is there already
+    if (entry->covers(kept)) return;
     const auto next = std::next(entry);
-    if (common == entry->tokens.size()) drop(entry);  // the new one holds it
+    if (kept.covers(*entry)) drop(entry);
     entry = next;
   }
-  bytes_ += (*kept)->bytes();
-  entries_.push_front({{tokens.begin(), tokens.end()}, std::move(*kept)});
+  bytes_ += kept.bytes();
+  entries_.push_front(std::move(kept));
   while (bytes_ > budget_) drop(std::prev(entries_.end()));
 }
 
 void PrefixCache::drop(std::list<Entry>::iterator entry) {
-  bytes_ -= entry->state->bytes();
+  bytes_ -= entry->bytes();
   entries_.erase(entry);
 }
 

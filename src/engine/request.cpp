@@ -37,6 +37,7 @@ Result<void> check_request(const Request& request, const RequestLimits& limits) 
     return bad(
         fmt::format("the depth should be 0 to {} or auto, but is {}", kMaxDepth, request.depth));
   }
+  if (request.drafter == DrafterKind::Mtp && !limits.no_head.empty()) return bad(limits.no_head);
   if (request.logprobs < -1 || request.logprobs > limits.vocab_size) {
     return bad(fmt::format("logprobs should be 0 to {} (the vocabulary), but is {}",
                            limits.vocab_size, request.logprobs));

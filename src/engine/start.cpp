@@ -5,6 +5,7 @@
 #include "engine/generation_state.h"
 #include "engine/request.h"
 #include "kernels/argmax.h"
+#include "spec/head_drafter.h"
 #include "spec/lookup.h"
 #include "spec/sampling.h"
 #include "spec/scripted.h"
@@ -18,9 +19,10 @@ constexpr size_t kMostReservedText = size_t{16} << 20;  // bytes; text beyond it
 // seen before says too little (on prose it cost a quarter of the speed), so lookup stays silent.
 constexpr int kLeastMatchWithoutPolicy = 2;
 
-DrafterKind choose_drafter(const Request& request) {
+DrafterKind choose_drafter(const Request& request, bool has_head) {
   if (request.depth == 0) return DrafterKind::None;
-  return request.drafter == DrafterKind::Auto ? DrafterKind::Lookup : request.drafter;
+  if (request.drafter != DrafterKind::Auto) return request.drafter;
+  return has_head ? DrafterKind::Mtp : DrafterKind::Lookup;
 }
 
 const char* name_of(DrafterKind kind) {
@@ -29,23 +31,10 @@ const char* name_of(DrafterKind kind) {
       return to_string(DraftSource::Lookup);
     case DrafterKind::Scripted:
       return to_string(DraftSource::Scripted);
+    case DrafterKind::Mtp:
+      return to_string(DraftSource::Mtp);
     default:
       return "none";
-  }
-}
-
-// Whoever drafts has a permit: without one the drafter is silent and the run plain.
-std::unique_ptr<Drafter> make_drafter(DrafterKind kind, const Request& request,
-                                      const DraftPermit* permit) {
-  if (permit == nullptr) return std::make_unique<SilentDrafter>();
-  switch (kind) {
-    case DrafterKind::Lookup:
-      return std::make_unique<LookupDrafter>(
-          LookupOptions{.min_match = request.depth == kAutoDepth ? 1 : kLeastMatchWithoutPolicy});
-    case DrafterKind::Scripted:
-      return std::make_unique<ScriptedDrafter>(request.script);
-    default:
-      return std::make_unique<SilentDrafter>();
   }
 }
 
@@ -59,13 +48,46 @@ std::unique_ptr<AcceptRule> make_rule(const SamplingOptions& sampling, int vocab
 
 // The last token of the prompt is always read: the text goes on from its logits. What was read in
 // other blocks serves where blocks are known not to matter.
-Result<std::unique_ptr<SequenceState>> Engine::State::make_sequence_state(
-    std::span<const TokenId> prompt, int budget) {
+Result<Begun> Engine::State::begin_sequence(std::span<const TokenId> prompt, int budget,
+                                            bool with_head) {
   const int capacity = static_cast<int>(prompt.size()) + budget - 1;
   const bool inexact = wide || (gate && gate->verdict == Verdict::Inexact);
-  const auto match = prefixes.find(prompt.first(prompt.size() - 1));
-  if (match.state != nullptr && !inexact) return match.state->fork(capacity, match.length);
-  return model->make_state(capacity, cache);
+  const auto match =
+      prefixes.find(prompt.first(prompt.size() - 1), with_head ? head->info().config.modules : 0);
+  Begun begun;
+  auto trunk = match.state != nullptr && !inexact ? match.state->fork(capacity, match.length)
+                                                  : model->make_state(capacity, cache);
+  if (!trunk) return trunk.error();
+  begun.trunk = std::move(*trunk);
+  // The head goes on where the trunk does, or from the beginning.
+  if (const int shared = begun.trunk->length(); with_head && shared > 0) {
+    auto forked = match.head->fork(capacity + 1, shared);
+    if (!forked) return forked.error();
+    begun.head = std::move(*forked);
+  }
+  return begun;
+}
+
+Result<MadeDrafter> Engine::State::make_drafter(DrafterKind kind, const Request& request,
+                                                const DraftPermit* permit,
+                                                std::unique_ptr<HeadState> begun, int capacity) {
+  if (permit == nullptr) return MadeDrafter{std::make_unique<SilentDrafter>()};
+  switch (kind) {
+    case DrafterKind::Lookup:
+      return MadeDrafter{std::make_unique<LookupDrafter>(
+          LookupOptions{.min_match = request.depth == kAutoDepth ? 1 : kLeastMatchWithoutPolicy})};
+    case DrafterKind::Scripted:
+      return MadeDrafter{std::make_unique<ScriptedDrafter>(request.script)};
+    case DrafterKind::Mtp: {
+      auto drafter = std::make_unique<HeadDrafter>(*head, *head_workspace, cache);
+      if (auto reserved = drafter->reserve(capacity, std::move(begun)); !reserved)
+        return reserved.error();
+      HeadDrafter* const itself = drafter.get();
+      return MadeDrafter{std::move(drafter), itself};
+    }
+    default:
+      return MadeDrafter{std::make_unique<SilentDrafter>()};
+  }
 }
 
 Result<void> Engine::State::take_pass_memory() {
@@ -81,29 +103,32 @@ Result<void> Engine::State::take_pass_memory() {
 Result<Generation> Engine::start(const Request& request) const {
   const RequestLimits limits = {.vocab_size = state_->model->info().vocab_size,
                                 .context = state_->context,
-                                .has_tokenizer = state_->tokenizer != nullptr};
+                                .has_tokenizer = state_->tokenizer != nullptr,
+                                .no_head = state_->no_head};
   if (auto checked = check_request(request, limits); !checked) return checked.error();
 
   const int n_prompt = static_cast<int>(request.prompt.size());
   const int budget = std::min(request.max_tokens, state_->context - n_prompt);
   const int depth = request.depth == kAutoDepth ? kMaxDepth : request.depth;
   if (auto taken = state_->take_pass_memory(); !taken) return taken.error();
-  auto sequence_state = state_->make_sequence_state(request.prompt, budget);
-  if (!sequence_state) return sequence_state.error();
-
-  const DrafterKind asked = choose_drafter(request);
+  const DrafterKind asked = choose_drafter(request, state_->head != nullptr);
   const DraftPermit* permit = nullptr;
   if (asked != DrafterKind::None)
     permit = request.allow_inexact ? Gate::overruled() : Gate::permit(gate());
   const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
-  auto drafter = make_drafter(kind, request, permit);
-  drafter->begin(request.prompt, n_prompt + budget);
+  auto begun = state_->begin_sequence(request.prompt, budget, kind == DrafterKind::Mtp);
+  if (!begun) return begun.error();
+  auto made =
+      state_->make_drafter(kind, request, permit, std::move(begun->head), n_prompt + budget);
+  if (!made) return made.error();
+  made->drafter->begin(request.prompt, n_prompt + budget);
   auto rule = make_rule(request.sampling, limits.vocab_size, *state_->table);
   rule->begin(request.prompt, n_prompt + budget);
 
   auto state = std::make_unique<Generation::State>(
-      request, *state_, make_sequence(std::move(*sequence_state), budget, depth), std::move(rule),
-      std::move(drafter), name_of(kind));
+      request, *state_, make_sequence(std::move(begun->trunk), budget, depth), std::move(rule),
+      std::move(made->drafter), name_of(kind));
+  state->head_drafter = made->head;
   state->declined = kind != asked;
   state->depth = {.limit = depth};
   if (request.depth == kAutoDepth && kind != DrafterKind::None) {

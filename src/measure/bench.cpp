@@ -130,7 +130,8 @@ double draft_seconds(const std::vector<Visit>& visits, const Engine& engine,
       drafts += visit.runs[arm].stats.proposed;
     }
   }
-  if (drafts == 0) return engine.costs().draft * passes.one_row_seconds;
+  const DraftSource source = engine.head() != nullptr ? DraftSource::Mtp : DraftSource::Lookup;
+  if (drafts == 0) return engine.costs().price(source) * passes.one_row_seconds;
   return seconds / static_cast<double>(drafts);
 }
 

@@ -1,0 +1,132 @@
+#include "engine/head_search.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+#include <system_error>
+
+#include "base/sha256.h"
+#include "io/shown.h"
+#include "io/weight_file.h"
+
+namespace paceline {
+namespace fs = std::filesystem;
+namespace {
+
+std::string digest_of(const Checkpoint& checkpoint) {
+  std::vector<const Tensor*> tensors;
+  for (const Tensor& tensor : checkpoint.tensors())
+    if (is_head_tensor(tensor.name)) tensors.push_back(&tensor);
+  std::ranges::sort(tensors, {}, [](const Tensor* t) -> const std::string& { return t->name; });
+  Sha256 digest;
+  for (const Tensor* tensor : tensors) {
+    digest.update(std::as_bytes(std::span(tensor->name)));
+    digest.update(tensor->data);
+  }
+  return digest.finish();
+}
+
+// Files of a folder that may be heads, sorted by name.
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code failure;
+  for (auto entry = fs::directory_iterator(folder, failure);
+       !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+    if (entry->path().extension() == ".safetensors") files.push_back(entry->path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+fs::path program_heads_folder() {
+  std::error_code failure;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+  return failure ? fs::path() : program.parent_path().parent_path() / "share/paceline/heads";
+}
+
+class Search {
+ public:
+  explicit Search(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+
+  HeadSearch run(const fs::path& asked) {
+    if (!asked.empty()) {
+      result_.places.push_back(shown_path(asked));
+      take_file(asked);
+      return std::move(result_);
+    }
+    look_inside();
+    if (!done() && checkpoint_.kind() == Checkpoint::Kind::Gguf) {
+      const fs::path side = head_side_file(checkpoint_.path());
+      result_.places.push_back(shown_path(side));
+      std::error_code failure;
+      if (fs::exists(side, failure)) take_file(side);
+    }
+    for (const fs::path& folder : {fs::path("heads"), program_heads_folder(), user_heads_folder()})
+      if (!done() && !folder.empty()) look_in_folder(folder);
+    return std::move(result_);
+  }
+
+ private:
+  bool done() const { return result_.found || result_.fault; }
+
+  void look_inside() {
+    result_.places.push_back("the checkpoint itself (mtp.* tensors)");
+    if (std::ranges::none_of(checkpoint_.tensors(),
+                             [](const Tensor& t) { return is_head_tensor(t.name); }))
+      return;
+    auto head = read_head(checkpoint_);
+    if (!head) {
+      result_.fault = head.error();
+      return;
+    }
+    result_.found = FoundHead{std::move(*head), checkpoint_.path(), true, digest_of(checkpoint_)};
+  }
+
+  void take_file(const fs::path& path) {
+    auto head = read_head(path);
+    const auto file = open_weight_file(path, path.filename().string());
+    if (!head || !file) {
+      result_.fault = head ? file.error() : head.error();
+      return;
+    }
+    result_.found = FoundHead{std::move(*head), path, false, cached_sha256(*file)};
+  }
+
+  void look_in_folder(const fs::path& folder) {
+    result_.places.push_back(shown_path(folder));
+    for (const fs::path& path : files_in(folder)) {
+      const auto config = read_head_config(path);
+      if (!config || config->trunk_sha256.empty()) continue;
+      if (config->trunk_sha256 != checkpoint_.sha256().value_or("")) continue;
+      return take_file(path);
+    }
+  }
+
+  const Checkpoint& checkpoint_;
+  HeadSearch result_;
+};
+
+}  // namespace
+
+fs::path head_side_file(const fs::path& model) {
+  std::error_code failure;
+  const fs::path real = fs::canonical(model, failure);
+  const bool in_hub_cache = !failure && real.parent_path().filename() == "blobs";
+  fs::path side = failure || in_hub_cache ? model : real;
+  side += ".mtp.safetensors";
+  return side;
+}
+
+fs::path user_heads_folder() {
+  const char* const data = std::getenv("XDG_DATA_HOME");  // relative ones are to be ignored
+  if (data != nullptr && data[0] == '/') return fs::path(data) / "paceline/heads";
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr || home[0] != '/') return {};
+  return fs::path(home) / ".local/share/paceline/heads";
+}
+
+HeadSearch find_head(const Checkpoint& checkpoint, const fs::path& asked) {
+  return Search(checkpoint).run(asked);
+}
+
+}  // namespace paceline

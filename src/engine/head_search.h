@@ -1,0 +1,41 @@
+// Where the draft head of a model is found.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/checkpoint.h"
+#include "models/head_file.h"
+
+namespace paceline {
+
+struct FoundHead {
+  HeadTensors tensors;
+  std::filesystem::path file;  // of its own, or the checkpoint
+  bool in_checkpoint = false;
+  std::string sha256;  // of the file; in a checkpoint of the names and bytes of its tensors
+};
+
+struct HeadSearch {
+  std::optional<FoundHead> found;
+  std::optional<Error> fault;       // of the first head that was there and cannot be read
+  std::vector<std::string> places;  // looked at, as the user would write them
+};
+
+// The side file of a GGUF model: MODEL.gguf.mtp.safetensors. A link is followed, so that every name
+// of a file finds its head, but for the links of a hub's cache, whose blobs are nobody's to touch.
+std::filesystem::path head_side_file(const std::filesystem::path& model);
+
+// $XDG_DATA_HOME/paceline/heads, else ~/.local/share/paceline/heads; empty where there is no home.
+std::filesystem::path user_heads_folder();
+
+// The file that was asked for, if any. Else the first of: mtp.* tensors in the checkpoint; the side
+// file of a GGUF model; in ./heads, in ../share/paceline/heads beside the program and in the user's
+// folder the first *.safetensors, by name, whose metadata have the checkpoint's SHA-256 as
+// `paceline.trunk_sha256`. That digest is computed only where some head lies there.
+HeadSearch find_head(const Checkpoint& checkpoint, const std::filesystem::path& asked);
+
+}  // namespace paceline
