@@ -59,6 +59,30 @@ class Patch(cli.CliTest):
                 self.assertEqual(heads.state(folder), before)
                 self.assert_refused("unpatch", folder, says="not patched")
 
+    def test_the_head_drafts_and_changes_no_text(self):
+        def run(model, *args):
+            report = cli.run_json("generate", model, "--prompt-ids", "1,2,3", "--max-tokens", "40",
+                                  "--ignore-eos", "--depths", "0,2", "--threads", "1", *args)
+            arms = report["results"][0]["arms"]
+            return [arm["token_ids"] for arm in arms], arms[1]["drafter"]
+
+        folder = heads.sharded("drafts")
+        head = heads.head(folder)
+        asked = run(folder, "--head", head)
+        plain = run(folder, "--drafter", "lookup")[0]
+        cli.run("patch", folder, "--head", head, check=0)
+        there = cli.run_json("inspect", folder)
+        self.assertEqual((there["head"]["state"], there["head"]["in_checkpoint"]),
+                         ("present", True))
+        self.assertEqual(there["unused_tensors"], [])
+        self.assertEqual(run(folder), asked)
+        self.assertEqual(asked[0], plain)
+        exported = cli.path("drafts exported")
+        cli.run("export", folder, "--out", exported, check=0)
+        self.assertEqual(run(exported), asked)
+        cli.run("unpatch", folder, check=0)
+        self.assertEqual(cli.run_json("inspect", folder)["head"]["state"], "absent")
+
     def test_the_index_and_the_shard(self):
         folder = heads.sharded("index")
         head = heads.head(folder)
@@ -212,6 +236,8 @@ class Patch(cli.CliTest):
             head = heads.head(cli.model("bf16"), "gguf head")
             report = cli.run_json("patch", model, "--head", head)
             self.assertEqual(report["files_written"], [model + ".mtp.safetensors"])
+            self.assertEqual(cli.run_json("inspect", model)["head"]["file"],
+                             model + ".mtp.safetensors")
             self.assertEqual(report["sha256_before"], report["sha256_after"])
             self.assertEqual(heads.read_safetensors(model + ".mtp.safetensors"),
                              heads.read_safetensors(head))

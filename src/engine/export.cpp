@@ -180,7 +180,8 @@ Result<Plan> plan_folder(const Checkpoint& source) {
 // Words, blanks, digits, lines, letters with marks, signs of other scripts, code and markup.
 constexpr std::string_view kTrialText =
     "The  riders' wheels turn 1234567 times;\n\n\tdon't stop: café naïve Ünïcode ſ’ß —\r\n"
-    "东京 서울 русский العربية हिन्दी ไทย 🚴‍♀️🚴 if (x[i] >= 0x1F) { return \"%s\"; }    # "
+    "东京 서울 русский العربية हिन्दी ไทย 🚴‍♀️🚴 if (x[i] >= 0x1F) { return \"%s\"; }    "
+    "# "
     "end\n"
     "<|im_start|>user\n<s> [INST] <start_of_turn> </s>  e\u0301a\u0300\u2581 \u2581x ";
 
@@ -237,10 +238,11 @@ Result<ExportSummary> export_model(const fs::path& model, const ExportOptions& o
     if (auto done = write_text_file(folder->temporary() / name, text); !done) return done.error();
     summary.files.push_back((folder->path() / name).string());
   }
-  const auto shards = write_shards(folder->temporary(), specs, options.shard_bytes,
-                                   [&](size_t tensor, int64_t first, std::span<std::byte> out) {
-                                     return rows.fill(tensor, first, out);
-                                   });
+  const auto shards =
+      write_shards(folder->temporary(), specs, source->file_metadata(), options.shard_bytes,
+                   [&](size_t tensor, int64_t first, std::span<std::byte> out) {
+                     return rows.fill(tensor, first, out);
+                   });
   if (!shards) return shards.error();
   for (const std::string& name : *shards) summary.files.push_back((folder->path() / name).string());
 

@@ -32,6 +32,7 @@ struct ExportSummary {
 // bf16 where that changes no value, as in every model that was released in bf16, and stay float32
 // where it would. So the folder computes, bit for bit, what the source does with `--weights bf16`;
 // but for Gemma, whose folders scale embeddings in their own type (docs/formats.md).
+// A head that a folder holds comes along, with what its file says of it.
 // Tokenizer, chat template and end ids are what the GGUF file says of them; a folder's files are
 // copied. The tokenizer written is compared with the source's before the folder takes its place.
 // The folder appears whole or not at all, and must be new or empty.

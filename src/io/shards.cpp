@@ -30,6 +30,7 @@ std::vector<size_t> shard_starts(std::span<const TensorSpec> tensors, int64_t sh
 
 Result<std::vector<std::string>> write_shards(const std::filesystem::path& folder,
                                               std::span<const TensorSpec> tensors,
+                                              const std::map<std::string, std::string>& metadata,
                                               int64_t shard_bytes, const FillRows& fill) {
   const std::vector<size_t> starts = shard_starts(tensors, shard_bytes);
   const int count = static_cast<int>(starts.size()) - 1;
@@ -44,7 +45,7 @@ Result<std::vector<std::string>> write_shards(const std::filesystem::path& folde
     const FillRows fill_part = [&](size_t tensor, int64_t first_row, std::span<std::byte> rows) {
       return fill(first + tensor, first_row, rows);
     };
-    if (auto done = write_safetensors(folder / names.back(), part, {}, fill_part); !done)
+    if (auto done = write_safetensors(folder / names.back(), part, metadata, fill_part); !done)
       return done.error();
     for (const TensorSpec& tensor : part) {
       weight_map[tensor.name] = names.back();
