@@ -67,7 +67,7 @@ class Inspect(cli.CliTest):
         self.assertEqual(report["family"], "llama")
         self.assertEqual(report["parameters"], 119104)
         self.assertEqual(report["types"], {"F32": 5, "Q4_1": 14, "Q8_0": 1})
-        self.assertEqual(report["head"], None)
+        self.assertEqual(report["head"]["state"], "absent")
         self.assertEqual(report["converted"], [])
         self.assertEqual(report["unused_tensors"], [])
         self.assertRegex(report["sha256"], "^[0-9a-f]{64}$")

@@ -210,10 +210,10 @@ Result<HeadTensors> read_head(const Checkpoint& checkpoint) {
 
 std::map<std::string, std::string> head_metadata(const HeadConfig& config) {
   Entries metadata = {{"paceline.head", kVersion},
-                       {"paceline.tap", to_string(config.tap)},
-                       {"paceline.tap_type", to_string(config.tap_type)},
-                       {"paceline.modules", std::to_string(config.modules)},
-                       {"paceline.depths", std::to_string(config.depths)}};
+                      {"paceline.tap", to_string(config.tap)},
+                      {"paceline.tap_type", to_string(config.tap_type)},
+                      {"paceline.modules", std::to_string(config.modules)},
+                      {"paceline.depths", std::to_string(config.depths)}};
   for (const auto& [key, text] : {std::pair{"paceline.family", &config.family},
                                   std::pair{"paceline.trunk_sha256", &config.trunk_sha256},
                                   std::pair{"paceline.numerics", &config.numerics},
