@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "kernels/argmax.h"
 #include "kernels/choose.h"
-#include "kernels/softmax.h"
+#include "measure/reading.h"
 #include "tests/real_runs.h"
 
 namespace paceline {
@@ -36,28 +36,6 @@ const Json& golden() {
 }
 
 Engine open(const EngineOptions& options) { return open_real_model(model_file(), options); }
-
-// The mean negative log-likelihood of ids[1..], all in one sequence.
-double mean_nll(const Engine& engine, std::span<const TokenId> ids) {
-  const Model& model = engine.model();
-  constexpr int kChunk = 32;
-  auto state = *model.make_state(static_cast<int>(ids.size()), engine.cache_type());
-  auto workspace = *model.make_workspace(kChunk, kChunk);
-  Block block(kChunk);
-  double sum = 0;
-  for (size_t begin = 0; begin + 1 < ids.size(); begin += kChunk) {
-    const size_t end = std::min(begin + kChunk, ids.size() - 1);
-    block.reset(static_cast<int>(begin));
-    for (size_t i = begin; i < end; ++i) block.add(ids[i]);
-    const TrunkOut out = model.forward(block, *state, LogitRows::All, *workspace);
-    for (size_t i = begin; i < end; ++i) {
-      const auto row = out.logits.row(static_cast<int>(i - begin));
-      sum += static_cast<double>(log_sum_exp(row)) - static_cast<double>(row[ids[i + 1]]);
-    }
-    state->commit(block.rows());
-  }
-  return sum / static_cast<double>(ids.size() - 1);
-}
 
 TEST(RealModel, GreedyInFloat32EqualsTransformers) {
   const Engine engine = open({.weights = WeightsType::F32});
@@ -124,8 +102,8 @@ TEST(RealModel, PerplexityOfTheQuantisedFileIsThatOfItsValues) {
   ASSERT_EQ(ids.size(), wanted["n_tokens"].get<size_t>());
   const std::vector<TokenId> head = wanted["ids_head"];
   EXPECT_TRUE(std::equal(head.begin(), head.end(), ids.begin()));
-  const double nll = mean_nll(native, ids);
-  const double nll_wide = mean_nll(wide, ids);
+  const double nll = *measure::mean_nll(native, ids);
+  const double nll_wide = *measure::mean_nll(wide, ids);
   EXPECT_NEAR(nll_wide, wanted["mean_nll"].get<double>(), 1e-4);
   EXPECT_NEAR(std::exp(nll) / std::exp(nll_wide), 1.0, 0.01)
       << std::exp(nll) << " against " << std::exp(nll_wide);

@@ -7,8 +7,10 @@
 
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
+#include "apps/gap_log.h"
 #include "apps/gate_report.h"
 #include "apps/generate_report.h"
+#include "apps/id_stream.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
@@ -17,6 +19,7 @@
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
+#include "apps/text_file.h"
 #include "apps/values.h"
 
 namespace paceline::apps {
@@ -27,6 +30,7 @@ struct GenerateFlags {
   PromptFlags prompts;
   DecodeFlags decode;
   SpecFlags spec;
+  std::optional<std::string> gap_log;
   JsonFile json;
   int color = 0;  // index into auto, always, never
 };
@@ -36,6 +40,7 @@ Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& promp
   Request request = flags.decode.request(prompts[index].ids, flags.model.seed);
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
+  request.gaps = flags.gap_log.has_value();
   if (!scripts.empty()) request.script = scripts[index];
   return request;
 }
@@ -69,6 +74,19 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
   return results;
 }
 
+Result<void> write_gap_log(const std::string& path, const Json& report,
+                           const std::vector<PromptResult>& results) {
+  std::string text;
+  for (const PromptResult& result : results) {
+    if (result.arms.empty()) continue;
+    const ArmResult& arm = result.arms[0];
+    if (text.empty())
+      text = gap_header_line(configuration_of(report, depth_name(arm.depth), arm.drafter));
+    text += gap_lines(result.id, arm);
+  }
+  return write_text(path, text);
+}
+
 }  // namespace
 
 int generate(Args args) {
@@ -81,6 +99,8 @@ int generate(Args args) {
   given.spec.add(flags, "several arms side by side, such as 0,4,auto", {kAutoDepth});
   flags.group("Output");
   given.json.add_flag(flags);
+  flags.text("--gap-log", "FILE", given.gap_log,
+             "for each token, how far the second likeliest was behind the first (one arm)");
   flags.choice("--color", {"auto", "always", "never"}, given.color,
                "drafted tokens in colour by depth (default: on a terminal)");
 
@@ -90,6 +110,8 @@ int generate(Args args) {
   if (auto ok = given.spec.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
+  if (given.gap_log && given.spec.depths.size() > 1)
+    return fail("generate", {ErrorCode::BadUsage, "--gap-log is of one arm; give one --depth"});
   const auto sources = given.prompts.read();
   if (!sources) return fail("generate", sources.error());
   const auto scripts = given.spec.read_scripts(sources->size());
@@ -118,6 +140,9 @@ int generate(Args args) {
   report["interrupted"] = interrupted();
   report["identical"] = same;
   report["results"] = results_json(*results);
+  if (given.gap_log)
+    if (auto written = write_gap_log(*given.gap_log, report, *results); !written)
+      return fail("generate", written.error());
   if (auto written = given.json.write(report); !written) return fail("generate", written.error());
   if (interrupted()) return kExitInterrupted;
   return same ? kExitSuccess : kExitCheckFailed;

@@ -28,6 +28,9 @@ constexpr std::array kCommands = {
     Command{"chat", chat, "talk to the model in the terminal"},
     Command{"bench", bench, "time plain and speculative decoding side by side"},
     Command{"drift", drift, "say whether two runs wrote the same, by token ids"},
+    Command{"trace", trace, "write the logits of a given text, bit for bit"},
+    Command{"trace-compare", trace_compare, "say where two traces choose differently"},
+    Command{"guard", guard, "weigh what a margin guard would cost kernels that are not exact"},
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},
     Command{"probe", probe, "prove on this machine that a model's blocks equal its chains"},
@@ -41,7 +44,7 @@ constexpr std::array kCommands = {
 void print_help() {
   say("Paceline writes a language model's text faster without changing a byte of it.\n\n"
       "Usage: paceline COMMAND MODEL [flags]\n\nCommands:\n");
-  for (const Command& command : kCommands) say("  {:<10}{}\n", command.name, command.what);
+  for (const Command& command : kCommands) say("  {:<15}{}\n", command.name, command.what);
   say("\nMODEL is a folder (config.json and safetensors) or a .gguf file.\n"
       "paceline COMMAND --help lists a command's flags; paceline --version names the build.\n\n"
       "Example:\n  paceline generate model.gguf --prompt \"Why is the sky blue?\"\n");
