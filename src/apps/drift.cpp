@@ -247,8 +247,8 @@ int run_model(DriftFlags& given) {
     accepted.push_back(arms[i].accepted_by_depth);
     const Json head{
         {"configuration", configuration_of(report, arms[i].depth_json(), arms[i].drafter)}};
-    auto written =
-        write_text_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"), head.dump() + "\n" + arms[i].file);
+    auto written = write_text_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"),
+                                   head.dump() + "\n" + arms[i].file);
     if (!written) return fail("drift", written.error());
   }
   report["depths"] = {arms[0].depth_json(), arms[1].depth_json()};

@@ -180,7 +180,8 @@ Result<Plan> plan_folder(const Checkpoint& source) {
 // Words, blanks, digits, lines, letters with marks, signs of other scripts, code and markup.
 constexpr std::string_view kTrialText =
     "The  riders' wheels turn 1234567 times;\n\n\tdon't stop: café naïve Ünïcode ſ’ß —\r\n"
-    "东京 서울 русский العربية हिन्दी ไทย 🚴‍♀️🚴 if (x[i] >= 0x1F) { return \"%s\"; }    "
+    "东京 서울 русский العربية हिन्दी ไทย 🚴‍♀️🚴 if (x[i] >= 0x1F) { return \"%s\"; }   "
+    " "
     "# "
     "end\n"
     "<|im_start|>user\n<s> [INST] <start_of_turn> </s>  e\u0301a\u0300\u2581 \u2581x ";

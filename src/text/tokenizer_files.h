@@ -25,8 +25,8 @@ struct TokenizerSettings {
 };
 
 // Files that make_bpe, and the tokenizers library, read as the same tokenizer: the same ids for any
-// text, but for U+2581 beside spaces and for merges of equal score, which tokenizer.json has in an
-// order of their own (docs/tokenizers.md). Errors as make_bpe has them; Unsupported too for
+// text, but for U+2581 beside spaces (docs/tokenizers.md) and where two merges of one score
+// overlap: tokenizer.json has them in an order. Errors as make_bpe has them; Unsupported too for
 // user-defined tokens in a vocabulary that puts a space in front of texts, since tokenizer.json
 // would put one behind those tokens as well.
 Result<TokenizerFiles> tokenizer_files(const GgufVocab& vocab, const TokenizerSettings& settings);
