@@ -134,6 +134,11 @@ class Head(cli.CliTest):
         self.assertEqual({t["type"] for t in head["tensors"]}, {"BF16"})
         self.assertEqual(report["unused_tensors"], [])
         self.assertTrue(run_arms(folder, "--drafter", "mtp", env=self.env)["identical"])
+        for depth, beyond in (("2", False), ("3", True)):
+            told = cli.run("generate", folder, "--prompt-ids", "1", "--max-tokens", "4", "--depth",
+                           depth, env=self.env, check=0).stderr.decode()
+            self.assertIn(", 2 modules", told)
+            self.assertEqual("the last of which drafts all deeper ones" in told, beyond)
 
         gone = ["mtp.fc.weight", "mtp.modules.1.norm.weight"]
         for name in gone:

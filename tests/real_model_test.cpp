@@ -12,6 +12,7 @@
 #include "kernels/argmax.h"
 #include "kernels/choose.h"
 #include "measure/reading.h"
+#include "models/head_support.h"
 #include "tests/real_runs.h"
 
 namespace paceline {
@@ -172,6 +173,29 @@ TEST(RealModel, SpeculativeTextIsThePlainText) {
       const auto texts = generate_together(engine, requests);
       for (size_t k = 0; k < texts.size(); ++k)
         ASSERT_EQ(texts[k], plain[i]) << "prompt " << i << ", run " << k << ", " << threads;
+    }
+  }
+}
+
+// A head whose drafts hardly ever stand, over a shortlist and behind either tap.
+TEST(RealModel, ADraftHeadChangesNoToken) {
+  for (const Tap tap : {Tap::After, Tap::Before}) {
+    Engine engine = open({.threads = 2});
+    HeadConfig config;
+    config.tap = tap;
+    for (TokenId id = 0; id < 8192; ++id) config.draft_vocabulary.push_back(id);
+    const auto used = engine.use_head(random_head(engine.model(), config, 1, 0.05f));
+    ASSERT_TRUE(used) << used.error().message;
+    const auto prompts = parity_prompts(engine);
+    for (size_t i = 0; i < prompts.size(); i += 5) {
+      Request request{.prompt = prompts[i], .max_tokens = 48, .ignore_eos = true, .depth = 0};
+      request.sampling.temperature = i % 2 == 0 ? 0.0 : 0.8;
+      const auto plain = generate(engine, request);
+      request.drafter = DrafterKind::Mtp;
+      for (const int depth : {1, 4, kAutoDepth}) {
+        request.depth = depth;
+        EXPECT_EQ(generate(engine, request), plain) << "prompt " << i << ", depth " << depth;
+      }
     }
   }
 }

@@ -1,5 +1,8 @@
 #include "apps/gate_report.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/interrupt.h"
@@ -11,6 +14,17 @@ namespace {
 
 bool uses_head(DrafterKind kind) { return kind == DrafterKind::Auto || kind == DrafterKind::Mtp; }
 
+// What several modules do at depths beyond their number.
+std::string about_modules(const HeadInUse& head, const std::vector<int>& depths) {
+  const int modules = head.info.config.modules;
+  if (modules == 1) return "";
+  const bool beyond = std::any_of(depths.begin(), depths.end(), [&](int depth) {
+    return depth == kAutoDepth || depth > modules;
+  });
+  return fmt::format(", {} modules{}", modules,
+                     beyond ? ", the last of which drafts all deeper ones" : "");
+}
+
 }  // namespace
 
 void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report) {
@@ -18,7 +32,7 @@ void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report) {
   report["gate"] = nullptr;
   if (!spec.drafts_at_all()) return;
   if (const HeadInUse* head = engine.head(); head != nullptr && uses_head(spec.kind()))
-    say(stderr, "draft head: {}\n", shown_path(head->file));
+    say(stderr, "draft head: {}{}\n", shown_path(head->file), about_modules(*head, spec.depths));
   const GateVerdict& gate = engine.gate(interrupted);
   report["gate"] = Json{{"verdict", to_string(gate.verdict)},
                         {"reason", gate.reason},
