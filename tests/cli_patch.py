@@ -154,6 +154,8 @@ class Patch(cli.CliTest):
         self.assert_refused("patch", folder, "--head", cli.path("nowhere"))
         self.assert_refused("patch", folder, "--head", folder)
         self.assert_refused("patch", folder, says="give --head")
+        fine = heads.head(folder, "fine")
+        self.assert_refused("patch", folder, "--head", fine, "--json", fine, says="--json")
         self.assertEqual(heads.state(folder), before)
 
     def test_a_head_for_other_bytes_is_worth_a_warning(self):

@@ -20,7 +20,7 @@ int probe(Args args);
 int tokenize(Args args);
 int parity(Args args);
 int synth(Args args);
-int export_(Args args);
+int run_export(Args args);  // export is a word of the language
 int patch(Args args);
 int unpatch(Args args);
 

@@ -38,7 +38,7 @@ Result<int64_t> parse_size(std::string_view text) {
 
 }  // namespace
 
-int export_(Args args) {
+int run_export(Args args) {
   std::string model;
   std::optional<std::string> out;
   int threads = 0;

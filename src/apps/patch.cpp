@@ -66,7 +66,8 @@ int patch(Args args) {
   if (!head || head->empty()) return fail("patch", {ErrorCode::BadUsage, "give --head"});
   if (out && out->empty())
     return fail("patch", {ErrorCode::BadUsage, "--out wants a folder, not ''"});
-  if (auto ok = json.check(model); !ok) return fail("patch", ok.error());
+  for (const std::string& input : {model, *head})
+    if (auto ok = json.check(input); !ok) return fail("patch", ok.error());
 
   catch_interrupts();
   const auto summary =

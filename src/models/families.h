@@ -18,10 +18,12 @@ LoadFamily load_qwen2;
 LoadFamily load_qwen3;
 
 // How the settings of those that are dense decoders are read.
-extern const DenseFamily kGemma3;
-extern const DenseFamily kLlama;
-extern const DenseFamily kMistral;
-extern const DenseFamily kQwen2;
-extern const DenseFamily kQwen3;
+using DescribeFamily = DenseFamily();
+
+DescribeFamily gemma3_family;
+DescribeFamily llama_family;
+DescribeFamily mistral_family;
+DescribeFamily qwen2_family;
+DescribeFamily qwen3_family;
 
 }  // namespace paceline

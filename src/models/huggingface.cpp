@@ -27,8 +27,8 @@ Error error_in(const Checkpoint& gguf, ErrorCode code, const std::string& what) 
 // Settles biases that only the file tells of: in all layers, or in none. A config.json says
 // attention_bias for q, k, v and the output together.
 Result<void> settle_biases(const Checkpoint& gguf, DenseConfig& config) {
-  const auto settle = [&](std::vector<Bias*> group,
-                          std::vector<const char*> names) -> Result<void> {
+  const auto settle = [&](const std::vector<Bias*>& group,
+                          const std::vector<const char*>& names) -> Result<void> {
     if (std::ranges::none_of(group, [](const Bias* b) { return *b == Bias::IfThere; })) return {};
     std::vector<std::string> missing;
     for (int layer = 0; layer < config.n_layers; ++layer)

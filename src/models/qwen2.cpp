@@ -16,11 +16,11 @@ void read(ConfigReader& in, DenseConfig& c) {
 
 }  // namespace
 
-const DenseFamily kQwen2 = {"qwen2", nullptr, read};
+DenseFamily qwen2_family() { return {"qwen2", nullptr, read}; }
 
 Result<std::unique_ptr<Model>> load_qwen2(const Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  return load_dense_decoder(kQwen2, checkpoint, options);
+  return load_dense_decoder(qwen2_family(), checkpoint, options);
 }
 
 }  // namespace paceline

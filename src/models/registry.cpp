@@ -15,7 +15,7 @@ enum class Containers { Both, Safetensors };
 struct Family {
   std::string_view name;  // model_type of config.json, general.architecture of GGUF
   LoadFamily* load;
-  const DenseFamily* dense;
+  DescribeFamily* dense;
   Containers containers = Containers::Both;
 
   bool is_in(Checkpoint::Kind kind) const {
@@ -24,12 +24,12 @@ struct Family {
 };
 
 constexpr std::array kFamilies = {
-    Family{"gemma3", load_gemma3, &kGemma3},
-    Family{"gemma3_text", load_gemma3, &kGemma3, Containers::Safetensors},
-    Family{"llama", load_llama, &kLlama},
-    Family{"mistral", load_mistral, &kMistral, Containers::Safetensors},
-    Family{"qwen2", load_qwen2, &kQwen2},
-    Family{"qwen3", load_qwen3, &kQwen3},
+    Family{"gemma3", load_gemma3, gemma3_family},
+    Family{"gemma3_text", load_gemma3, gemma3_family, Containers::Safetensors},
+    Family{"llama", load_llama, llama_family},
+    Family{"mistral", load_mistral, mistral_family, Containers::Safetensors},
+    Family{"qwen2", load_qwen2, qwen2_family},
+    Family{"qwen3", load_qwen3, qwen3_family},
 };
 
 Result<const Family*> family_in(const Checkpoint& checkpoint) {
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Model>> load_model(const Checkpoint& checkpoint,
 Result<DenseConfig> read_config(const Checkpoint& checkpoint) {
   const auto family = family_in(checkpoint);
   if (!family) return family.error();
-  return read_dense_config(checkpoint, *(*family)->dense);
+  return read_dense_config(checkpoint, (*family)->dense());
 }
 
 }  // namespace paceline
