@@ -7,7 +7,7 @@ import subprocess
 
 import cli_support as cli
 
-COMMANDS = ["generate", "chat", "bench", "inspect", "tokenize", "parity", "synth"]
+COMMANDS = ["generate", "chat", "bench", "inspect", "tokenize", "parity", "export", "patch", "unpatch", "synth"]
 
 
 class Help(cli.CliTest):

@@ -24,5 +24,8 @@ int tokenize(Args args);
 int train(Args args);
 int parity(Args args);
 int synth(Args args);
+int run_export(Args args);  // export is a word of the language
+int patch(Args args);
+int unpatch(Args args);
 
 }  // namespace paceline::apps

@@ -20,8 +20,8 @@
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
-#include "apps/text_file.h"
 #include "apps/values.h"
+#include "io/output_file.h"
 
 namespace paceline::apps {
 namespace {
@@ -103,7 +103,7 @@ Result<void> write_gap_log(const std::string& path, const Json& report,
       text = gap_header_line(configuration_of(report, depth_name(arm.depth), arm.drafter));
     text += gap_lines(result.id, arm);
   }
-  return write_text(path, text);
+  return write_text_file(path, text);
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ constexpr std::array kCommands = {
     Command{"tokenize", tokenize, "text to token ids and back"},
     Command{"probe", probe, "prove on this machine that a model's blocks equal its chains"},
     Command{"parity", parity, "hold every kernel's rows against themselves, by bytes"},
+    Command{"export", run_export, "write a model as a folder in bfloat16 that transformers loads"},
+    Command{"patch", patch, "put a draft head into a checkpoint"},
+    Command{"unpatch", unpatch, "take it out again, to the byte"},
     Command{"synth", synth, "write a checkpoint with random weights and real shapes"},
 };
 

@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "io/output_file.h"
-
 namespace paceline::apps {
 
 Result<std::string> read_text(const std::string& what, const std::string& path) {
@@ -46,13 +44,6 @@ Result<std::string> read_text(const std::string& what, const std::string& path) 
     return Error{ErrorCode::Io, fmt::format("{} {}: {}", what, name, std::strerror(errno))};
   }
   return text;
-}
-
-Result<void> write_text(const std::filesystem::path& path, std::string_view text) {
-  auto file = OutputFile::create(path);
-  if (!file) return file.error();
-  auto written = file->write(std::as_bytes(std::span(text)));
-  return written ? file->commit() : written;
 }
 
 }  // namespace paceline::apps
