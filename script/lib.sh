@@ -66,6 +66,7 @@ cache_folder() {
 build_preset() {
   local preset=$1
   shift
+  script/fetch uplot >/dev/null || say "$script_name: HTML reports will have no plots"
   cmake --preset "$preset" >&2
   cmake --build --preset "$preset" --parallel "$(nproc)" ${@:+--target "$@"} >&2
 }

@@ -19,6 +19,7 @@ int inspect(Args args);
 int probe(Args args);
 int tokenize(Args args);
 int parity(Args args);
+int report(Args args);
 int synth(Args args);
 
 }  // namespace paceline::apps

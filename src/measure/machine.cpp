@@ -99,7 +99,8 @@ MachineUse MachineWatch::use() const {
   const auto idle = static_cast<double>(end.cpus.idle - start_.cpus.idle);
   const auto steal = static_cast<double>(end.cpus.steal - start_.cpus.steal);
   const double ticks = busy + idle + steal;
-  if (ticks <= 0) return use;  // too short to tell, or the system does not say
+  constexpr double kShortest = 0.1;  // ticks are a hundredth of a second long
+  if (ticks <= 0 || use.seconds < kShortest) return use;
   use.steal = steal / ticks;
   const double busy_seconds = busy / static_cast<double>(sysconf(_SC_CLK_TCK));
   use.others = std::max(0.0, busy_seconds - (end.own_seconds - start_.own_seconds)) / use.seconds;

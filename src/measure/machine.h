@@ -37,8 +37,9 @@ struct MachineUse {
   double seconds = 0;
   double load_before = 0;  // runnable tasks over the minute before
   double load_after = 0;   // and over the last minute of it
-  double steal = 0;        // share of the time that the host took
-  double others = 0;       // CPUs that other processes kept busy
+  // 0 where less than a tenth of a second has passed, or the system does not say:
+  double steal = 0;   // share of the time that the host took
+  double others = 0;  // CPUs that other processes kept busy
 };
 
 // From its making to use().
