@@ -23,7 +23,10 @@ packages_build=(
   nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev
   libgtest-dev librapidcheck-dev libsimde-dev
 )
-packages_test=(libbenchmark-dev binutils clang-format-14 clang-tidy-14 clang-14 libclang-rt-14-dev)
+packages_test=(
+  libbenchmark-dev binutils clang-format-14 clang-tidy-14 clang-14 libclang-rt-14-dev
+  chromium chromium-driver
+)
 
 # install_packages NAME...: installs those that are missing, and only those.
 install_packages() {

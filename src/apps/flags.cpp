@@ -79,7 +79,8 @@ void Flags::optional_positional(std::string name, std::optional<std::string>& fi
 void Flags::positionals(std::string name, std::vector<std::string>& field,
                         const std::string& help) {
   auto* option = state_->add(name, "...", help);
-  option->group("Arguments")->expected(1, kMostPositionals);
+  option->group("Arguments");
+  option->expected(1, kMostPositionals)->allow_extra_args(true);
   state_->required.push_back(name);
   state_->bound.push_back({std::move(name), option, true, [&field](std::string_view given) {
                              field.emplace_back(given);

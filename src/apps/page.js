@@ -25,6 +25,7 @@
     const context = u.ctx;
     const cap = 4 * devicePixelRatio;
     context.save();
+    context.setLineDash([]);
     context.lineWidth = 1.5 * devicePixelRatio;
     plot.series.forEach((series, i) => {
       context.strokeStyle = colour('--c' + i % 6);

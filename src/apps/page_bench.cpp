@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
+#include <string_view>
 
 #include "apps/page_parts.h"
 #include "apps/pages.h"
@@ -47,10 +47,9 @@ std::vector<std::string> arm_row(std::string name, const Json& arm) {
           shown(number(at(ms, "other")), 2)};
 }
 
-const std::vector<std::string> kArmColumns = {
-    "arm",      "drafter",   "tokens",  "tokens/round",
-    "tokens/s", "speedup",   "95 %",    "predicted tokens/s",
-    "draft ms", "verify ms", "other ms"};
+const std::vector<std::string> kArmColumns = {"arm",      "drafter",   "tokens",  "tokens/round",
+                                              "tokens/s", "speedup",   "95 %",    "predicted",
+                                              "draft ms", "verify ms", "other ms"};
 
 void add_tiles(const Json& report, Page& page) {
   const Json* best = nullptr;
@@ -76,12 +75,14 @@ void add_tiles(const Json& report, Page& page) {
 void add_doubts(const Json& report, Page& page) {
   const auto list = [](const Json& entries) {
     std::string text;
-    for (const Json& entry : entries) text += (text.empty() ? "" : "; ") + text_of(entry);
+    for (const Json& entry : entries) text += (text.empty() ? "" : ", ") + text_of(entry);
     return text;
   };
-  if (at(report, "noisy") == true)
-    page.paragraph("Noisy: " + list(at(report, "noisy_because")) + ". Repeat on a quiet machine.",
-                   Mood::Bad);
+  if (at(report, "noisy") == true) {
+    page.paragraph("Noisy; repeat on a quiet machine:", Mood::Bad);
+    for (const Json& reason : at(report, "noisy_because"))
+      page.paragraph(text_of(reason), Mood::Bad);
+  }
   for (const Json& pair : at(report, "arms_alike"))
     page.paragraph(fmt::format("Depths {} and {} did the same, count for count: comparing them "
                                "shows nothing.",
@@ -157,34 +158,30 @@ void add_speed(const Json& report, Page& page) {
               plot, table);
 }
 
-void add_acceptance(const Json& report, Page& page) {
+// One kind of acceptance of all arms that draft.
+void add_acceptance(const Json& report, std::string_view field, const std::string& title,
+                    const std::string& note, Page& page) {
   Plot plot{"depth of the draft", "share", {}, {}, {}};
   Table table{{"depth"}, {}};
   size_t n = 0;
-  for (const Json& arm : at(report, "arms")) n = std::max(n, at(arm, "joint_acceptance").size());
-  if (n == 0) return;
+  for (const Json& arm : at(report, "arms")) {
+    auto y = numbers(at(arm, field));
+    while (!y.empty() && !y.back()) y.pop_back();  // depths that no round went to
+    n = std::max(n, y.size());
+  }
   for (size_t d = 1; d <= n; ++d) {
     plot.x.push_back(static_cast<double>(d));
     table.rows.push_back({fmt::format("{}", d)});
   }
   for (const Json& arm : at(report, "arms")) {
-    if (at(arm, "joint_acceptance").empty()) continue;
-    for (const auto& [field, word, form] :
-         {std::tuple("joint_acceptance", "joint", Series::Form::Line),
-          std::tuple("conditional_acceptance", "conditional", Series::Form::Dashed)}) {
-      auto y = numbers(at(arm, field));
-      y.resize(n);
-      for (size_t d = 0; d < n; ++d) table.rows[d].push_back(shown(y[d], 3));
-      const std::string name = fmt::format("{}, {}", word, arm_name(arm));
-      table.columns.push_back(name);
-      plot.series.push_back({name, std::move(y), form});
-    }
+    auto y = numbers(at(arm, field));
+    if (y.empty()) continue;
+    y.resize(n);
+    for (size_t d = 0; d < n; ++d) table.rows[d].push_back(shown(y[d], 3));
+    table.columns.push_back(arm_name(arm));
+    plot.series.push_back({arm_name(arm), std::move(y)});
   }
-  page.figure("Acceptance by depth",
-              "Joint: rounds in which the drafts up to this depth all stood, of all rounds. "
-              "Conditional: of those in which the drafts before it stood. A drafter that says "
-              "nothing counts as a draft that fell.",
-              plot, table);
+  if (!plot.series.empty()) page.figure(title, note, plot, table);
 }
 
 void add_over_position(const Json& report, Page& page) {
@@ -324,7 +321,12 @@ std::string bench_page(const Json& report) {
   page.heading("Arms");
   page.table(arms);
   add_speed(report, page);
-  add_acceptance(report, page);
+  add_acceptance(report, "joint_acceptance", "Acceptance by depth",
+                 "Rounds in which the drafts up to this depth all stood, of all rounds. A drafter "
+                 "that says nothing counts as a draft that fell.",
+                 page);
+  add_acceptance(report, "conditional_acceptance", "Conditional acceptance by depth",
+                 "The same, of those rounds in which the drafts before it stood.", page);
   add_over_position(report, page);
   add_round_cost(report, page);
   add_batches(report, page);

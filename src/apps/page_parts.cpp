@@ -32,7 +32,8 @@ std::string subtitle_of(const Json& report) {
   add(at(report, "instruction_set"), "{}");
   add(at(report, "numerics"), "{} numerics");
   add(at(report, "cpu"), "{}");
-  add(at(at(report, "machine_load"), 0), "load {}");
+  if (const Value load = number(at(at(report, "machine_load"), 0)))
+    add(Json(shown(load, 2)), "load {}");
   add(at(report, "commit"), "commit {}");
   return text;
 }

@@ -41,7 +41,7 @@ std::vector<std::string> noise_of_result(const BenchResult& result, const NoiseL
   const auto wide = [&](double half_width, const std::string& what) {
     if (half_width > limits.half_width)
       reasons.push_back(
-          fmt::format("the interval of {} is +-{:.1f} % wide", what, 100 * half_width));
+          fmt::format("the interval of {} is ±{:.1f} % wide", what, 100 * half_width));
   };
   wide(result.passes.uncertainty / 2, "pass costs");  // single passes: shorter, so twice as wide
   wide(result.plain_spread, "plain tokens/s");

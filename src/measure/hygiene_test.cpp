@@ -37,7 +37,7 @@ TEST(Noise, AWideIntervalIsNamed) {
   EXPECT_TRUE(noise_of_result(result).empty());
   result.arms[1].speedup_interval = {1.8, 2.2};
   ASSERT_EQ(noise_of_result(result).size(), 1u);
-  EXPECT_EQ(noise_of_result(result)[0], "the interval of the speedup at depth 4 is +-10.0 % wide");
+  EXPECT_EQ(noise_of_result(result)[0], "the interval of the speedup at depth 4 is ±10.0 % wide");
 }
 
 TEST(ArmsAlike, AnArmThatNeverDraftedIsThePlainOne) {
