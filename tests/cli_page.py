@@ -81,7 +81,7 @@ def pages():
     return made
 
 
-PLOTS = {"generate": 2, "bench": 6, "drift": 3, "trace-compare": 4, "parity": 2, "report": 3,
+PLOTS = {"generate": 2, "bench": 6, "drift": 3, "trace-compare": 3, "parity": 2, "report": 3,
          "train": 4}
 
 

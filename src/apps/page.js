@@ -20,6 +20,13 @@
     return value.toFixed(digits);
   };
 
+  // On an axis, where room is scarce: 0.25, 40, 12 k, 3 M.
+  const brief = value => {
+    const size = Math.abs(value);
+    const [scale, unit] = size >= 1e6 ? [1e6, ' M'] : size >= 1e4 ? [1e3, ' k'] : [1, ''];
+    return Number((value / scale).toPrecision(6)) + unit;
+  };
+
   // Intervals, as whiskers through their points.
   const whiskers = plot => u => {
     const context = u.ctx;
@@ -93,9 +100,10 @@
         {...axis, label: plot.xLabel,
          ...(named && {splits: () => plot.x, values: (u, at) => at.map(
            v => plot.xNames[plot.x.indexOf(v)] ?? '')}),
+         ...(!named && {values: (u, at) => at.map(brief)}),
          ...(!named && plot.x.every(Number.isInteger) && {incrs: [1, 2, 4, 8, 16, 32, 64, 128, 256,
            512, 1024, 2048, 4096, 8192, 16384, 65536, 262144, 1048576]})},
-        {...axis, label: plot.yLabel, size: 62},
+        {...axis, label: plot.yLabel, size: 58, values: (u, at) => at.map(brief)},
       ],
       series: [{label: plot.xLabel, value: (u, v) =>
         named && v != null ? plot.xNames[plot.x.indexOf(v)] ?? '' : shown(v)},

@@ -114,7 +114,7 @@ std::string drift_page(const Json& report) {
       "Behind the first flip two texts go their own ways, so the flip rate says how early they "
       "part. How often the two would choose differently is the teacher-forced rate: one text, "
       "read in blocks of both widths.");
-  add_by_gap(at(report, "by_gap"), page);
+  add_by_gap(at(report, "by_gap"), /*with_positions=*/true, page);
   add_accepted(report, page);
   add_prompts(report, page);
   page.details("Conditions", head_table(report));
@@ -130,8 +130,9 @@ std::string trace_compare_page(const Json& report) {
   page.tile("positions", counted(number(at(report, "positions"))));
   page.tile("choose differently", percent(number(at(report, "disagreement")), 4));
   page.tile("of decided ones", percent(number(at(report, "disagreement_decided")), 4));
-  page.tile("KL, nats a row", text_of(at(report, "kl")));
-  add_by_gap(at(report, "by_gap"), page);
+  const Value kl = number(at(report, "kl"));
+  page.tile("KL, nats a row", kl ? fmt::format("{:.2g}", *kl) : "-");
+  add_by_gap(at(report, "by_gap"), /*with_positions=*/false, page);
   add_histogram(at(report, "gap_histogram"), page);
   add_ranks(at(report, "rank_of_reference"), page);
   Table table{{"measure", "value"}, {}};

@@ -27,7 +27,9 @@ void add(Tally& tally, const Json& row) {
 }
 
 // "product": the word in front, so that some hundred shapes become some ten bars.
-std::string kind_of(const std::string& op) { return op.substr(0, op.find(' ')); }
+std::string kind_of(const std::string& op) { return op.substr(0, op.find_first_of(" ,")); }
+
+std::string megabytes(Value bytes) { return bytes ? shown(*bytes / 1e6, 1) + " MB" : "-"; }
 
 }  // namespace
 
@@ -52,8 +54,9 @@ std::string parity_page(const Json& report) {
   Page page(title_of(report));
   page.subtitle(subtitle_of(report));
   const Value different = number(at(report, "bytes_different"));
-  page.tile("bytes that differ", counted(different), different == 0 ? Mood::Good : Mood::Bad);
-  page.tile("bytes compared", counted(number(at(report, "bytes"))));
+  page.tile("differs", different == 0 ? "0 bytes" : megabytes(different),
+            different == 0 ? Mood::Good : Mood::Bad);
+  page.tile("compared", megabytes(number(at(report, "bytes"))));
   page.tile("instruction sets", fmt::format("{}", isas.size()));
   if (at(report, "complete") == false)
     page.paragraph("Interrupted: not all was compared.", Mood::Bad);

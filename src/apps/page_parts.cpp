@@ -56,7 +56,7 @@ Table head_table(const Json& report) {
 
 std::string arm_name(const Json& arm) { return "depth " + text_of(at(arm, "depth")); }
 
-void add_by_gap(const Json& by_gap, Page& page) {
+void add_by_gap(const Json& by_gap, bool with_positions, Page& page) {
   Plot share{"gap between the two largest logits", "differing, %", {}, {}, {}};
   Plot count{"gap between the two largest logits", "positions", {}, {}, {}};
   Series differing{"choose differently", {}, Series::Form::Bars};
@@ -83,7 +83,8 @@ void add_by_gap(const Json& by_gap, Page& page) {
               "behind the likeliest. Where kernels only round differently, it is near ties that "
               "flip; a fault in a cache or a mask flips decided positions too.",
               share, table);
-  page.figure("Gaps", "How decided the text is: positions by gap.", count,
+  if (!with_positions) return;
+  page.figure("Gap histogram", "How decided the text is: positions by gap.", count,
               {{"gap", "positions"}, [&] {
                  std::vector<std::vector<std::string>> rows;
                  for (const auto& row : table.rows) rows.push_back({row[0], row[1]});

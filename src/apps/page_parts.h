@@ -20,7 +20,7 @@ Table head_table(const Json& report);
 std::string arm_name(const Json& arm);
 
 // Positions and differing ones by gap, as drift and trace-compare count them: a plot of the share
-// that differs, and one of the positions.
-void add_by_gap(const Json& by_gap, Page& page);
+// that differs and, where asked for, one of the positions.
+void add_by_gap(const Json& by_gap, bool with_positions, Page& page);
 
 }  // namespace paceline::apps
