@@ -7,7 +7,8 @@ import subprocess
 
 import cli_support as cli
 
-COMMANDS = ["generate", "chat", "bench", "inspect", "tokenize", "parity", "synth"]
+COMMANDS = ["generate", "chat", "bench", "drift", "trace", "trace-compare", "guard", "report", "inspect",
+            "tokenize", "parity", "synth"]
 
 
 class Help(cli.CliTest):

@@ -101,8 +101,8 @@
          ...(named && {splits: () => plot.x, values: (u, at) => at.map(
            v => plot.xNames[plot.x.indexOf(v)] ?? '')}),
          ...(!named && {values: (u, at) => at.map(brief)}),
-         ...(!named && plot.x.every(Number.isInteger) && {incrs: [1, 2, 4, 8, 16, 32, 64, 128, 256,
-           512, 1024, 2048, 4096, 8192, 16384, 65536, 262144, 1048576]})},
+         ...(!named && plot.x.every(Number.isInteger) && {incrs: last - first <= 40
+           ? [1, 2, 4, 8] : [10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6, 1e7]})},
         {...axis, label: plot.yLabel, size: 58, values: (u, at) => at.map(brief)},
       ],
       series: [{label: plot.xLabel, value: (u, v) =>

@@ -58,7 +58,12 @@ void add_acceptance(const Json& report, Page& page) {
   if (deepest == nullptr) return;
   Plot plot{"depth of the draft", "joint acceptance", {}, {}, {}};
   Table table{{"depth"}, {}};
-  const size_t n = at(at(*deepest, "joint_acceptance"), 0).size();
+  size_t n = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    auto y = numbers(at(at(*deepest, "joint_acceptance"), i));
+    while (!y.empty() && !y.back()) y.pop_back();  // depths that no round went to
+    n = std::max(n, y.size());
+  }
   for (size_t d = 1; d <= n; ++d) {
     plot.x.push_back(static_cast<double>(d));
     table.rows.push_back({fmt::format("{}", d)});
@@ -88,7 +93,7 @@ std::string report_page(const Json& report) {
   for (const Json& run : at(report, "runs"))
     runs.rows.push_back({base_name(text_of(at(run, "file"))), text_of(at(run, "version")),
                          text_of(at(run, "commit")), base_name(text_of(at(run, "model"))),
-                         at(run, "noisy") == true ? text_of(at(run, "noisy_because")) : "no"});
+                         yes_or_no(at(run, "noisy"))});
   page.heading("Runs");
   page.table(runs);
   add_arms(report, "speedup", "Speedup",
