@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -73,14 +74,18 @@ void collect_numbers(const Json& json, const std::string& name, int levels,
   }
 }
 
-// The head says how it was run, and arms have columns of their own.
-Json without_head(const Json& report) {
-  Json rest = Json::object();
+// Without the head and other conditions, and without arms, which have columns of their own.
+Json numbers_only(const Json& report) {
+  constexpr std::array kConditions = {"arms",     "by_category", "round_cost",     "context",
+                                      "sampling", "gate",        "repeats",        "max_tokens",
+                                      "prompts",  "machine_use", "huge_page_bytes"};
   const Json head = report_head("");
-  for (const auto& [name, value] : report.items())
-    if (!head.contains(name) && name != "arms" && name != "by_category" && name != "round_cost" &&
-        name != "context" && name != "huge_page_bytes" && name != "sampling" && name != "gate")
-      rest[name] = value;
+  Json rest = Json::object();
+  for (const auto& [name, value] : report.items()) {
+    const bool skipped = head.contains(name) || std::find(kConditions.begin(), kConditions.end(),
+                                                          name) != kConditions.end();
+    if (!skipped) rest[name] = value;
+  }
   return rest;
 }
 
@@ -88,7 +93,7 @@ Json measures_of(const std::vector<Json>& reports) {
   constexpr int kLevels = 3;
   std::vector<std::vector<std::pair<std::string, double>>> numbers(reports.size());
   for (size_t i = 0; i < reports.size(); ++i)
-    collect_numbers(without_head(reports[i]), "", kLevels, numbers[i]);
+    collect_numbers(numbers_only(reports[i]), "", kLevels, numbers[i]);
   Json measures = Json::array();
   for (const auto& [name, value] : numbers[0]) {
     Json values = Json::array();
