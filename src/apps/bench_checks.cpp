@@ -8,9 +8,9 @@
 namespace paceline::apps {
 namespace {
 
-void add_noise(std::vector<std::string> reasons, Json& report) {
+void add_noise(const std::vector<std::string>& reasons, Json& report) {
   report["noisy"] = !reasons.empty();
-  report["noisy_because"] = std::move(reasons);
+  report["noisy_because"] = reasons;
 }
 
 Json depth_json(const measure::ArmSummary& arm) {
@@ -32,7 +32,7 @@ void add_bench_checks(const measure::BenchResult& result, const measure::Machine
                                {"others", use.others}};
   auto reasons = noise_of_machine(use, report["cpus"].get<int>());
   for (std::string& reason : noise_of_result(result)) reasons.push_back(std::move(reason));
-  add_noise(std::move(reasons), report);
+  add_noise(reasons, report);
   Json alike = Json::array();
   for (const auto& [a, b] : arms_alike(result.arms))
     alike.push_back(Json::array({depth_json(result.arms[static_cast<size_t>(a)]),
