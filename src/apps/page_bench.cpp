@@ -47,9 +47,10 @@ std::vector<std::string> arm_row(std::string name, const Json& arm) {
           shown(number(at(ms, "other")), 2)};
 }
 
-const std::vector<std::string> kArmColumns = {"arm",      "drafter",   "tokens",  "tokens/round",
-                                              "tokens/s", "speedup",   "95 %",    "predicted",
-                                              "draft ms", "verify ms", "other ms"};
+std::vector<std::string> arm_columns() {
+  return {"arm",  "drafter",   "tokens",   "tokens/round", "tokens/s", "speedup",
+          "95 %", "predicted", "draft ms", "verify ms",    "other ms"};
+}
 
 void add_tiles(const Json& report, Page& page) {
   const Json* best = nullptr;
@@ -259,7 +260,7 @@ void add_round_cost(const Json& report, Page& page) {
 void add_categories(const Json& report, Page& page) {
   const Json& categories = at(report, "by_category");
   if (!categories.is_object() || categories.size() < 2) return;
-  Table table{kArmColumns, {}};
+  Table table{arm_columns(), {}};
   for (const auto& [category, arms] : categories.items())
     for (const Json& arm : arms)
       table.rows.push_back(arm_row(
@@ -316,7 +317,7 @@ std::string bench_page(const Json& report) {
   page.subtitle(subtitle_of(report));
   add_tiles(report, page);
   add_doubts(report, page);
-  Table arms{kArmColumns, {}};
+  Table arms{arm_columns(), {}};
   for (const Json& arm : at(report, "arms")) arms.rows.push_back(arm_row(arm_name(arm), arm));
   page.heading("Arms");
   page.table(arms);

@@ -7,18 +7,21 @@
 namespace paceline::apps {
 namespace {
 
-const Json kNothing;
+const Json& nothing() {
+  static const Json none;
+  return none;
+}
 
 }  // namespace
 
 const Json& at(const Json& object, std::string_view name) {
-  if (!object.is_object()) return kNothing;
+  if (!object.is_object()) return nothing();
   const auto found = object.find(name);
-  return found == object.end() ? kNothing : *found;
+  return found == object.end() ? nothing() : *found;
 }
 
 const Json& at(const Json& array, size_t index) {
-  return array.is_array() && index < array.size() ? array[index] : kNothing;
+  return array.is_array() && index < array.size() ? array[index] : nothing();
 }
 
 Value number(const Json& json) {
