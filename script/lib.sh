@@ -23,7 +23,10 @@ packages_build=(
   nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev
   libgtest-dev librapidcheck-dev libsimde-dev
 )
-packages_test=(libbenchmark-dev binutils clang-format-14 clang-tidy-14 clang-14 libclang-rt-14-dev)
+packages_test=(
+  libbenchmark-dev binutils clang-format-14 clang-tidy-14 clang-14 libclang-rt-14-dev
+  chromium chromium-driver
+)
 
 # install_packages NAME...: installs those that are missing, and only those.
 install_packages() {
@@ -66,6 +69,7 @@ cache_folder() {
 build_preset() {
   local preset=$1
   shift
+  script/fetch uplot >/dev/null || say "$script_name: HTML reports will have no plots"
   cmake --preset "$preset" >&2
   cmake --build --preset "$preset" --parallel "$(nproc)" ${@:+--target "$@"} >&2
 }

@@ -7,7 +7,9 @@ import subprocess
 
 import cli_support as cli
 
-COMMANDS = ["generate", "chat", "bench", "inspect", "tokenize", "parity", "export", "patch", "unpatch", "synth"]
+COMMANDS = ["generate", "chat", "bench", "collect", "train", "replay", "store", "drift", "trace",
+            "trace-compare", "guard", "report", "inspect", "tokenize", "parity", "export", "patch",
+            "unpatch", "synth"]
 
 
 class Help(cli.CliTest):

@@ -9,17 +9,20 @@
 #include <set>
 
 #include "apps/bench_batch.h"
+#include "apps/bench_checks.h"
 #include "apps/bench_floors.h"
 #include "apps/bench_price.h"
-#include "apps/bench_prompts.h"
 #include "apps/bench_report.h"
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
+#include "apps/embedded.h"
 #include "apps/gate_report.h"
+#include "apps/html_file.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "apps/prompt_flags.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
@@ -35,11 +38,13 @@ struct BenchFlags {
   DecodeFlags decode;
   SpecFlags spec;
   JsonFile json;
+  HtmlFile html;
   int repeats = 0;  // 0: what goes with --quick
   double seconds = 0;
   bool quick = false;
   bool price = false;
   std::optional<std::string> floors;
+  bool strict = false;
   std::vector<int> batch;  // sequences that decode together; none: not measured
 };
 
@@ -47,6 +52,7 @@ Result<void> check_flags(BenchFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (auto ok = given.decode.check(); !ok) return ok;
   if (auto ok = given.json.check(given.model.model); !ok) return ok;
+  if (auto ok = given.html.check(given.model.model); !ok) return ok;
   auto& depths = given.spec.depths;
   if (depths[0] != 0) {  // the plain arm is what the others are held against
     depths.erase(std::remove(depths.begin(), depths.end(), 0), depths.end());
@@ -121,6 +127,11 @@ Result<measure::Price> bench_price(const BenchFlags& given, const Engine& engine
       interrupted);
 }
 
+Result<void> write_report(const BenchFlags& given, const Json& report) {
+  auto written = given.json.write(report);
+  return written ? given.html.write(report) : written;
+}
+
 }  // namespace
 
 int bench(Args args) {
@@ -160,8 +171,12 @@ int bench(Args args) {
   flags.flag("--price", given.price,
              "also what exactness costs: passes of 1 to 8 rows in turns with --kernels wide");
   flags.flag("--quick", given.quick, "two prompts of each category, 48 tokens, once");
+  flags.flag("--strict", given.strict,
+             "exit status 1 where the machine is too busy to measure on, intervals are too wide, "
+             "or two arms did the same");
   flags.group("Output");
   given.json.add_flag(flags);
+  given.html.add_flag(flags);
 
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("bench", outcome.error());
@@ -192,8 +207,21 @@ int bench(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("bench", given.model, *engine, given.spec.drafter_name());
+  report["prompts_sha256"] = sha256_of_prompts(*prompts);
   report["sampling"] = sampling_json(given.decode.sampling);
+  report["ignore_eos"] = given.decode.ignore_eos;
   settle_gate(*engine, given.spec, report);
+  const measure::MachineWatch watch;
+  if (given.strict) {
+    add_machine_checks(watch.use(), report);
+    if (!passes_strictly(report)) {
+      report["complete"] = false;
+      report["arms"] = Json::array();
+      if (auto written = write_report(given, report); !written)
+        return fail("bench", written.error());
+      return kExitCheckFailed;
+    }
+  }
 
   ProgressLine progress;
   measure::BenchOptions options;
@@ -212,7 +240,8 @@ int bench(Args args) {
       report["interrupted"] = true;
       report["complete"] = false;
       report["arms"] = Json::array();
-      if (auto written = given.json.write(report); !written) return fail("bench", written.error());
+      if (auto written = write_report(given, report); !written)
+        return fail("bench", written.error());
     }
     return fail("bench", result.error());
   }
@@ -222,6 +251,7 @@ int bench(Args args) {
   report["max_tokens"] = given.decode.max_tokens;
   report["interrupted"] = interrupted();
   add_bench_json(*result, report);
+  add_bench_checks(*result, watch.use(), report);
   if (!given.json.is_stdout()) print_bench_table(report, *result);
   bool same = result->identical;
   bool floors_hold = true;
@@ -253,12 +283,13 @@ int bench(Args args) {
     }
     report["interrupted"] = interrupted();
   }
-  if (auto written = given.json.write(report); !written) return fail("bench", written.error());
+  if (auto written = write_report(given, report); !written) return fail("bench", written.error());
   if (interrupted()) {
     say(stderr, "interrupted\n");
     return kExitInterrupted;
   }
-  return same && floors_hold ? kExitSuccess : kExitCheckFailed;
+  const bool good = floors_hold && (!given.strict || passes_strictly(report));
+  return same && good ? kExitSuccess : kExitCheckFailed;
 }
 
 }  // namespace paceline::apps

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "apps/bench_checks.h"
 #include "apps/generate_report.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
@@ -44,6 +45,18 @@ std::optional<double> joint_acceptance(const ArmSummary& arm, size_t depth) {
   return ratio(arm.accepted_by_depth[depth - 1], arm.rounds);
 }
 
+Json by_position_json(const ArmSummary& arm) {
+  Json rounds = Json::array();
+  Json tokens = Json::array();
+  for (const measure::PositionBin& bin : arm.by_position) {
+    rounds.push_back(bin.rounds);
+    tokens.push_back(bin.tokens);
+  }
+  return Json{{"width", measure::PositionBin::kWidth},
+              {"rounds", std::move(rounds)},
+              {"tokens", std::move(tokens)}};
+}
+
 Json arm_json(const ArmSummary& arm) {
   Json joint = Json::array();
   Json conditional = Json::array();
@@ -77,6 +90,7 @@ Json arm_json(const ArmSummary& arm) {
       {"speedup", paired ? Json(arm.speedup) : Json(nullptr)},
       {"speedup_interval", paired ? Json::array({interval.low, interval.high}) : Json(nullptr)},
       {"pairs", arm.pairs},
+      {"by_position", by_position_json(arm)},
       {"predicted_tokens_per_second", to_json(rate(arm.predicted_tokens_per_second))},
       {"prediction_error", to_json(arm.prediction_error())},
       {"round_ms", Json{{"draft", to_json(ratio(arm.draft_seconds * 1e3, rounds))},
@@ -101,16 +115,17 @@ Json break_even_json(const BenchResult& result) {
   return by_depth;
 }
 
-// Wide intervals, or a machine that had something else to do.
-bool is_noisy(const BenchResult& result, const Json& report) {
-  constexpr double kWide = 0.05;                  // half-width, as a share
-  double widest = result.passes.uncertainty / 2;  // of single passes: shorter, so twice as wide
-  for (const ArmSummary& arm : result.arms) {
-    const double half = (arm.speedup_interval.high - arm.speedup_interval.low) / 2;
-    if (arm.depth != 0 && arm.pairs > 0) widest = std::max(widest, half / arm.speedup);
+Json round_cost_json(const measure::PassCosts& passes) {
+  Json rows = Json::array();
+  Json ms = Json::array();
+  Json multiplier = Json::array();
+  for (size_t m = 1; m < passes.multiplier.size(); ++m) {
+    rows.push_back(m);
+    multiplier.push_back(passes.multiplier[m]);
+    ms.push_back(passes.multiplier[m] * passes.one_row_seconds * 1e3);
   }
-  const double load = report["machine_load"][0].get<double>();
-  return std::max(widest, result.plain_spread) > kWide || load > report["cpus"].get<double>() / 2;
+  return Json{
+      {"rows", std::move(rows)}, {"ms", std::move(ms)}, {"multiplier", std::move(multiplier)}};
 }
 
 void print_arm(const ArmSummary& arm) {
@@ -166,6 +181,7 @@ void add_bench_json(const BenchResult& result, Json& report) {
     multiplier[fmt::format("{}", rows)] = result.passes.multiplier[rows];
   }
   report["verify_multiplier"] = std::move(multiplier);
+  report["round_cost"] = round_cost_json(result.passes);
   report["verify_position"] = result.passes.position;
   report["one_row_ms"] = result.passes.one_row_seconds * 1e3;
   report["draft_cost"] = result.draft_cost();
@@ -173,8 +189,8 @@ void add_bench_json(const BenchResult& result, Json& report) {
   report["break_even"] = break_even_json(result);
   report["bandwidth"] = Json{{"reached", to_json(rate(result.reached_rate))},
                              {"limit", to_json(rate(result.limit_rate))},
-                             {"limit_best", to_json(rate(result.limit_best_rate))}};
-  report["noisy"] = is_noisy(result, report);
+                             {"limit_best", to_json(rate(result.limit_best_rate))},
+                             {"bytes_per_round", to_json(rate(result.plain_round_bytes))}};
 }
 
 void print_bench_table(const Json& report, const BenchResult& result) {
@@ -207,6 +223,7 @@ void print_bench_table(const Json& report, const BenchResult& result) {
     say("prompt {}: the answer runs into a short cycle; its acceptance says little\n", id);
   }
   for (const std::string& id : result.different) say("prompt {}: arms differ\n", id);
+  print_bench_checks(report);
   say("identical: {}{}{}\n", result.identical ? "yes" : "no",
       report["noisy"].get<bool>() ? "; noisy: repeat on a quiet machine" : "",
       result.complete ? "" : "; not all prompts were run");

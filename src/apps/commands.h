@@ -23,6 +23,7 @@ int store(Args args);
 int tokenize(Args args);
 int train(Args args);
 int parity(Args args);
+int report(Args args);
 int synth(Args args);
 int run_export(Args args);  // export is a word of the language
 int patch(Args args);

@@ -5,12 +5,15 @@
 
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
+#include "apps/embedded.h"
 #include "apps/gate_report.h"
+#include "apps/html_file.h"
 #include "apps/id_stream.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "apps/prompt_flags.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
@@ -33,6 +36,7 @@ struct DriftFlags {
   SpecFlags spec;
   std::optional<std::string> out;
   JsonFile json;
+  HtmlFile html;
 };
 
 // One run over all prompts.
@@ -105,6 +109,7 @@ void print_drift(const measure::Drift& drift) {
 
 int finish(const DriftFlags& given, const measure::Drift& drift, const Json& report) {
   if (auto written = given.json.write(report); !written) return fail("drift", written.error());
+  if (auto written = given.html.write(report); !written) return fail("drift", written.error());
   return drift.outcome == measure::DriftOutcome::Same ? kExitSuccess : kExitCheckFailed;
 }
 
@@ -127,7 +132,10 @@ int compare_files(const DriftFlags& given) {
                           "run with itself shows nothing"});
   const auto drift = measure::compare_streams(files[0].streams, files[1].streams);
   if (!drift) return fail("drift", drift.error());
-  Json report{{"command", "drift"}, {"a", *paths[0]}, {"b", *paths[1]}};
+  Json report = report_head("drift");
+  report["a"] = *paths[0];
+  report["b"] = *paths[1];
+  report["configurations"] = {files[0].configuration, files[1].configuration};
   add_drift(*drift, report);
   if (!given.json.is_stdout()) print_drift(*drift);
   return finish(given, *drift, report);
@@ -170,7 +178,9 @@ int run_model(DriftFlags& given) {
                                                            given.spec.depths.size())});
   if (!given.out || given.out->empty())
     return fail("drift", {ErrorCode::BadUsage, "wants --out DIR, where both streams are written"});
-  const auto sources = given.prompts.read();
+  const auto sources = given.prompts.any()
+                           ? given.prompts.read()
+                           : parse_prompts(drift_prompts(), "the built-in prompts", true);
   if (!sources) return fail("drift", sources.error());
   const auto scripts = given.spec.read_scripts(sources->size());
   if (!scripts) return fail("drift", scripts.error());
@@ -193,6 +203,7 @@ int run_model(DriftFlags& given) {
   }
   print_warnings(*engine);
   Json report = report_header("drift", given.model, *engine, given.spec.drafter_name());
+  report["prompts_sha256"] = sha256_of_prompts(*prompts);
   report["sampling"] = sampling_json(given.decode.sampling);
   report["max_tokens"] = given.decode.max_tokens;
   settle_gate(*engine, given.spec, report);
@@ -232,6 +243,10 @@ int run_model(DriftFlags& given) {
   const auto drift = measure::compare_streams(arms[0].streams, arms[1].streams);
   if (!drift) return fail("drift", drift.error());
   add_drift(*drift, report);
+  for (size_t i = 0; i < prompts->size(); ++i) {
+    report["prompts"][i]["id"] = (*prompts)[i].id;
+    report["prompts"][i]["category"] = (*prompts)[i].category;
+  }
   report["teacher_forced_rate"] = forced.rate();
   report["teacher_forced_positions"] = forced.positions;
   report["by_gap"] = forced_json(forced);
@@ -278,11 +293,13 @@ int run_model(DriftFlags& given) {
 
 int drift(Args args) {
   DriftFlags given;
-  Flags flags("drift",
-              "Compare two runs by token ids: two files of {\"prompt\", \"token_ids\"} lines or "
-              "reports of generate, or two arms of one model, which are run here and compared "
-              "teacher-forced as well. Exit status 0 where they are the same, else 1.",
-              "paceline drift model.gguf --prompts prompts.jsonl --depths 0,4 --out drift");
+  Flags flags(
+      "drift",
+      "Compare two runs by token ids: two files of {\"prompt\", \"token_ids\"} lines or "
+      "reports of generate, or two arms of one model, which are run here and compared "
+      "teacher-forced as well, over a built-in prompt set unless one is given. Exit status 0 "
+      "where they are the same, else 1.",
+      "paceline drift model.gguf --depths 0,4 --out drift");
   given.model.add(flags);
   flags.optional_positional("OTHER", given.other,
                             "the second stream, where MODEL is the first; no model is loaded then");
@@ -292,12 +309,14 @@ int drift(Args args) {
   flags.group("Output");
   flags.text("--out", "DIR", given.out, "folder for a.jsonl, b.jsonl and drift.json");
   given.json.add_flag(flags);
+  given.html.add_flag(flags);
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("drift", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("drift", ok.error());
+  if (auto ok = given.html.check(given.model.model); !ok) return fail("drift", ok.error());
   return given.other ? compare_files(given) : run_model(given);
 }
 

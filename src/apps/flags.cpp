@@ -12,6 +12,11 @@
 #include "io/shown.h"
 
 namespace paceline::apps {
+namespace {
+
+constexpr int kMostPositionals = 64;
+
+}  // namespace
 
 // What was given for one flag, read after CLI11 has sorted the arguments.
 struct Flags::State {
@@ -67,6 +72,18 @@ void Flags::optional_positional(std::string name, std::optional<std::string>& fi
   option->group("Arguments");
   state_->bound.push_back({std::move(name), option, false, [&field](std::string_view given) {
                              field = given;
+                             return Result<void>();
+                           }});
+}
+
+void Flags::positionals(std::string name, std::vector<std::string>& field,
+                        const std::string& help) {
+  auto* option = state_->add(name, "...", help);
+  option->group("Arguments");
+  option->expected(1, kMostPositionals)->allow_extra_args(true);
+  state_->required.push_back(name);
+  state_->bound.push_back({std::move(name), option, true, [&field](std::string_view given) {
+                             field.emplace_back(given);
                              return Result<void>();
                            }});
 }

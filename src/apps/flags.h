@@ -29,6 +29,8 @@ class Flags {
   // One that may be left away, behind those that must be given.
   void optional_positional(std::string name, std::optional<std::string>& field,
                            const std::string& help);
+  // At least one, and as many more as are given.
+  void positionals(std::string name, std::vector<std::string>& field, const std::string& help);
   // Present or not.
   void flag(const std::string& name, bool& field, const std::string& help);
   // Any text, the empty one too.

@@ -28,6 +28,10 @@ std::string gap_lines(const std::string& prompt_id, const ArmResult& arm) {
   return lines;
 }
 
+Json gap_histogram_json(const measure::GapHistogram& histogram) {
+  return Json{{"width", measure::GapHistogram::kWidth}, {"counts", histogram.counts}};
+}
+
 Result<std::vector<measure::RowGap>> parse_gap_log(std::string_view text, std::string_view name) {
   std::vector<measure::RowGap> rows;
   int line_number = 0;

@@ -7,6 +7,7 @@
 
 #include "apps/json_file.h"
 #include "apps/stream.h"
+#include "measure/gap_histogram.h"
 #include "measure/guard.h"
 
 namespace paceline::apps {
@@ -16,6 +17,9 @@ inline constexpr int kGapLogVersion = 1;
 // A log: its first line, and the lines of one prompt's arm.
 std::string gap_header_line(const Json& configuration);
 std::string gap_lines(const std::string& prompt_id, const ArmResult& arm);
+
+// {"width", "counts"}: gaps in bins of that width from 0 on, the last one open.
+Json gap_histogram_json(const measure::GapHistogram& histogram);
 
 // The rows, rounds numbered through. name: for messages. BadFormat names the line.
 Result<std::vector<measure::RowGap>> parse_gap_log(std::string_view text, std::string_view name);

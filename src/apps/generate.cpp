@@ -11,11 +11,13 @@
 #include "apps/gap_log.h"
 #include "apps/gate_report.h"
 #include "apps/generate_report.h"
+#include "apps/html_file.h"
 #include "apps/id_stream.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "apps/prompt_flags.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
@@ -34,6 +36,7 @@ struct GenerateFlags {
   DumpFlags dump;
   std::optional<std::string> gap_log;
   JsonFile json;
+  HtmlFile html;
   int color = 0;  // index into auto, always, never
 };
 
@@ -42,7 +45,7 @@ Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& promp
   Request request = flags.decode.request(prompts[index].ids, flags.model.seed);
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
-  request.gaps = flags.gap_log.has_value();
+  request.gaps = flags.gap_log.has_value() || flags.html.wanted();
   if (!scripts.empty()) request.script = scripts[index];
   return request;
 }
@@ -106,6 +109,22 @@ Result<void> write_gap_log(const std::string& path, const Json& report,
   return write_text_file(path, text);
 }
 
+// The report with what the page alone shows: texts in pieces, and prompts as text.
+Result<void> write_page(const GenerateFlags& given, const Engine& engine, Json report,
+                        const std::vector<PromptResult>& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    Json& result = report["results"][i];
+    result["prompt_text"] = engine.decode(results[i].prompt_ids);
+    for (size_t a = 0; a < results[i].arms.size(); ++a) {
+      Json pieces = Json::array();
+      for (const DraftedText& piece : results[i].arms[a].pieces)
+        pieces.push_back(Json::array({piece.text, piece.depth}));
+      result["arms"][a]["pieces"] = std::move(pieces);
+    }
+  }
+  return given.html.write(report);
+}
+
 }  // namespace
 
 int generate(Args args) {
@@ -118,6 +137,7 @@ int generate(Args args) {
   given.spec.add(flags, "several arms side by side, such as 0,4,auto", {kAutoDepth});
   flags.group("Output");
   given.json.add_flag(flags);
+  given.html.add_flag(flags);
   flags.text("--gap-log", "FILE", given.gap_log,
              "for each token, how far the second likeliest was behind the first (one arm)");
   flags.choice("--color", {"auto", "always", "never"}, given.color,
@@ -131,6 +151,7 @@ int generate(Args args) {
   if (auto ok = given.spec.check(true); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
+  if (auto ok = given.html.check(given.model.model); !ok) return fail("generate", ok.error());
   if (auto ok = given.dump.check("--dump"); !ok) return fail("generate", ok.error());
   if (given.dump.folder && given.spec.depths.size() > 1) {
     return fail("generate", {ErrorCode::BadUsage, "--dump records one arm; give one --depth"});
@@ -162,6 +183,7 @@ int generate(Args args) {
   }
   print_warnings(*engine);
   Json report = report_header("generate", given.model, *engine, given.spec.drafter_name());
+  report["prompts_sha256"] = sha256_of_prompts(*prompts);
   report["sampling"] = sampling_json(given.decode.sampling);
   settle_gate(*engine, given.spec, report);
 
@@ -185,6 +207,9 @@ int generate(Args args) {
     if (auto written = write_gap_log(*given.gap_log, report, *results); !written)
       return fail("generate", written.error());
   if (auto written = given.json.write(report); !written) return fail("generate", written.error());
+  if (given.html.wanted())
+    if (auto written = write_page(given, *engine, report, *results); !written)
+      return fail("generate", written.error());
   if (interrupted()) return kExitInterrupted;
   return same ? kExitSuccess : kExitCheckFailed;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "apps/gap_log.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 
@@ -59,9 +60,16 @@ Json arm_json(const ArmResult& arm) {
   const GenerationStats& stats = arm.stats;
   Json logprobs = Json::array();
   for (const TokenLogprob& token : arm.logprobs) logprobs.push_back(logprob_json(token));
+  Json gaps;
+  if (!arm.gaps.empty()) {
+    measure::GapHistogram histogram;
+    for (const TokenGap& gap : arm.gaps) histogram.add(gap.gap);
+    gaps = gap_histogram_json(histogram);
+  }
   return Json{{"depth", depth_json(arm.depth)},
               {"drafter", arm.drafter},
               {"token_ids", arm.token_ids},
+              {"draft_depths", arm.draft_depths},
               {"text", arm.text},
               {"finish_reason", to_string(arm.finish_reason)},
               {"tokens_per_second", stats.tokens_per_second()},
@@ -75,6 +83,7 @@ Json arm_json(const ArmResult& arm) {
               {"prompt_tokens", stats.prompt_tokens},
               {"prefill_seconds", stats.prefill_seconds},
               {"decode_seconds", stats.decode_seconds()},
+              {"gap_histogram", std::move(gaps)},
               {"logprobs", std::move(logprobs)}};
 }
 

@@ -6,6 +6,7 @@
 #include "apps/commands.h"
 #include "apps/gap_log.h"
 #include "apps/json_file.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/text_file.h"
 #include "apps/trace_file.h"
@@ -117,11 +118,11 @@ int guard(Args args) {
   const auto found = measure::weigh_guard(*gaps, reference->points, candidate->points,
                                           {.thresholds = thresholds, .exact_cost = exact_cost});
   if (!found) return fail("guard", found.error());
-  Json report{{"command", "guard"},
-              {"gap_log", paths[0]},
-              {"reference", paths[1]},
-              {"candidate", paths[2]},
-              {"exact_cost", exact_cost}};
+  Json report = report_head("guard");
+  report["gap_log"] = paths[0];
+  report["reference"] = paths[1];
+  report["candidate"] = paths[2];
+  report["exact_cost"] = exact_cost;
   report.update(guard_json(*found));
   if (auto written = json.write(report); !written) return fail("guard", written.error());
   if (!json.is_stdout()) print_guard(*found, exact_cost);

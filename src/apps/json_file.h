@@ -2,10 +2,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "apps/flags.h"
+#include "apps/report_file.h"
 #include "base/result.h"
 
 namespace paceline::apps {
@@ -16,16 +16,16 @@ class JsonFile {
  public:
   void add_flag(Flags& flags);
 
-  bool wanted() const { return path_.has_value(); }
-  bool is_stdout() const { return path_ == "-"; }
+  bool wanted() const { return file_.path.has_value(); }
+  bool is_stdout() const { return file_.is_stdout(); }
   // Whether the file could be written, before any work is done. input: a file that it must not be.
-  Result<void> check(const std::string& input = {}) const;
-  // Writes the whole file or leaves what was there: a new file beside it, then a rename. Text that
-  // is not valid UTF-8 gets U+FFFD where it is not.
+  Result<void> check(const std::string& input = {}) const { return file_.check(input); }
+  // Writes the whole file or leaves what was there. Text that is not valid UTF-8 gets U+FFFD where
+  // it is not.
   Result<void> write(const Json& json) const;
 
  private:
-  std::optional<std::string> path_;
+  ReportFile file_{"--json", /*takes_stdout=*/true};
 };
 
 }  // namespace paceline::apps

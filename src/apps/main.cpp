@@ -35,6 +35,7 @@ constexpr std::array kCommands = {
     Command{"trace", trace, "write the logits of a given text, bit for bit"},
     Command{"trace-compare", trace_compare, "say where two traces choose differently"},
     Command{"guard", guard, "weigh what a margin guard would cost kernels that are not exact"},
+    Command{"report", report, "lay reports side by side, or draw one as a page"},
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},
     Command{"probe", probe, "prove on this machine that a model's blocks equal its chains"},

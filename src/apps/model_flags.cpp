@@ -5,11 +5,10 @@
 #include <cstdio>
 #include <limits>
 
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
-#include "base/version.h"
-#include "measure/machine.h"
 
 namespace paceline::apps {
 
@@ -66,36 +65,30 @@ void print_warnings(const Engine& engine) {
 Json report_header(const std::string& command, const ModelFlags& flags, const Engine& engine,
                    const std::string& drafter) {
   const ModelInfo& info = engine.model().info();
-  const measure::Machine machine = measure::this_machine();
   const NgramStore* store = engine.store() == nullptr ? nullptr : engine.store()->store.get();
   const bool huge = info.huge_bytes * 2 >= info.weight_bytes;
   constexpr const char* kWeights[] = {"native", "bf16", "f32"};
   constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
-  return Json{
-      {"command", command},
-      {"version", version()},
-      {"commit", commit()},
-      {"model", flags.model},
-      {"model_sha256", engine.model_sha256()},
-      {"head_sha256", engine.head() == nullptr ? Json(nullptr) : Json(engine.head()->sha256)},
-      {"store_sha256", store == nullptr ? Json(nullptr) : Json(store->sha256())},
-      {"store_bytes", store == nullptr ? Json(nullptr) : Json(store->bytes())},
-      {"family", info.family},
-      {"numerics", info.numerics},
-      {"kernels", flags.kernels == 0 ? "exact" : "wide"},
-      {"instruction_set", info.isa},
-      {"threads", engine.threads()},
-      {"weights", kWeights[static_cast<int>(engine.weights())]},
-      {"cache", kCaches[static_cast<int>(engine.cache_type())]},
-      {"context", engine.context()},
-      {"page_size", huge ? "2 MiB" : "4 KiB"},
-      {"huge_page_bytes", info.huge_bytes},
-      {"cpu", machine.cpu},
-      {"cpus", machine.cpus},
-      {"machine_load", machine.load},
-      {"warnings", std::vector<std::string>(engine.warnings().begin(), engine.warnings().end())},
-      {"seed", flags.seed},
-      {"drafter", drafter}};
+  Json report = report_head(command);
+  report["model"] = flags.model;
+  report["model_sha256"] = engine.model_sha256();
+  report["head_sha256"] = engine.head() == nullptr ? Json() : Json(engine.head()->sha256);
+  report["store_sha256"] = store == nullptr ? Json() : Json(store->sha256());
+  report["store_bytes"] = store == nullptr ? Json() : Json(store->bytes());
+  report["family"] = info.family;
+  report["numerics"] = info.numerics;
+  report["kernels"] = flags.kernels == 0 ? "exact" : "wide";
+  report["instruction_set"] = info.isa;
+  report["threads"] = engine.threads();
+  report["weights"] = kWeights[static_cast<int>(engine.weights())];
+  report["cache"] = kCaches[static_cast<int>(engine.cache_type())];
+  report["context"] = engine.context();
+  report["page_size"] = huge ? "2 MiB" : "4 KiB";
+  report["huge_page_bytes"] = info.huge_bytes;
+  report["warnings"] = std::vector<std::string>(engine.warnings().begin(), engine.warnings().end());
+  report["seed"] = flags.seed;
+  report["drafter"] = drafter;
+  return report;
 }
 
 }  // namespace paceline::apps

@@ -43,8 +43,7 @@ struct ModelFlags {
 // input is checked: bad input gets one line and no more.
 void print_warnings(const Engine& engine);
 
-// The head of every report: which program, which model, which machine, under which conditions.
-// Taken before the work begins, so that the load is the machine's and not the run's.
+// The head of a report (apps/report_head.h), with what a loaded model adds to it.
 Json report_header(const std::string& command, const ModelFlags& flags, const Engine& engine,
                    const std::string& drafter);
 

@@ -1,19 +1,21 @@
 // paceline parity: every kernel held against itself, by bytes.
 #include "measure/parity.h"
 
+#include <fmt/ranges.h>
+
 #include <cstdlib>
 
 #include "apps/commands.h"
+#include "apps/html_file.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/parity_report.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
 #include "base/threads.h"
-#include "base/version.h"
 #include "kernels/choose.h"
-#include "measure/machine.h"
 
 namespace paceline::apps {
 namespace {
@@ -25,6 +27,7 @@ struct ParityFlags {
   int kernels = 0;  // index into exact, wide
   std::optional<std::string> only;
   JsonFile json;
+  HtmlFile html;
 };
 
 // The tables to compare: all that this machine runs, or the one that PACELINE_ISA asks for.
@@ -76,6 +79,7 @@ int parity(Args args) {
                "exact (default), or wide: a control that breaks the row rule and must be caught");
   flags.group("Output");
   given.json.add_flag(flags);
+  given.html.add_flag(flags);
 
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("parity", outcome.error());
@@ -83,11 +87,12 @@ int parity(Args args) {
   if (given.quick && given.full)
     return fail("parity", Error{ErrorCode::BadUsage, "give --quick or --full, not both"});
   if (auto ok = given.json.check(); !ok) return fail("parity", ok.error());
+  if (auto ok = given.html.check(); !ok) return fail("parity", ok.error());
   std::vector<std::string> not_run;
   const auto tables = tables_to_compare(not_run);
   if (!tables) return fail("parity", tables.error());
 
-  const measure::Machine machine = measure::this_machine();
+  Json report = report_head("parity");
   const int most = given.threads > 0 ? given.threads : available_cpus();
   measure::ParityOptions options;
   options.depth = given.quick  ? measure::ParityDepth::Quick
@@ -113,21 +118,17 @@ int parity(Args args) {
   result.not_run.insert(result.not_run.begin(), not_run.begin(), not_run.end());
 
   if (!given.json.is_stdout()) print_parity_table(result);
-  Json report{{"command", "parity"},
-              {"version", version()},
-              {"commit", commit()},
-              {"numerics", both ? "both" : to_string(options.tables[0]->numerics)},
-              {"kernels", options.wide ? "wide" : "exact"},
-              {"instruction_sets", Json::array()},
-              {"threads", options.threads},
-              {"cpu", machine.cpu},
-              {"cpus", machine.cpus},
-              {"machine_load", machine.load},
-              {"interrupted", interrupted()}};
-  for (const KernelTable* table : options.tables)
-    report["instruction_sets"].push_back(table->variant);
+  report["numerics"] = both ? "both" : to_string(options.tables[0]->numerics);
+  report["kernels"] = options.wide ? "wide" : "exact";
+  std::vector<std::string> variants;
+  for (const KernelTable* table : options.tables) variants.emplace_back(table->variant);
+  report["instruction_set"] = fmt::format("{}", fmt::join(variants, ", "));
+  report["instruction_sets"] = variants;
+  report["threads"] = options.threads;
+  report["interrupted"] = interrupted();
   add_parity_json(result, report);
   if (auto written = given.json.write(report); !written) return fail("parity", written.error());
+  if (auto written = given.html.write(report); !written) return fail("parity", written.error());
   if (interrupted()) return kExitInterrupted;
   return result.bytes_different == 0 ? kExitSuccess : kExitCheckFailed;
 }

@@ -34,21 +34,30 @@ Result<void> check_request(const Engine& engine, Request request) {
 Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink& sink) {
   auto generation = engine.start(request);
   if (!generation) return generation.error();
+  ArmResult result;
+  const auto take = [&](std::span<const TextPiece> pieces) {
+    sink.write(pieces);
+    for (const TextPiece& piece : pieces)
+      if (!piece.text.empty())
+        result.pieces.push_back({std::string(piece.text), piece.token.depth});
+  };
   while (!generation->done()) {
     if (interrupted()) {
-      sink.write(generation->interrupt());
+      take(generation->interrupt());
       break;
     }
     const auto pieces = generation->step();
     if (!pieces) return pieces.error();
-    sink.write(*pieces);
+    take(*pieces);
   }
   sink.finish();
 
-  ArmResult result;
   result.depth = request.depth;
   result.drafter = generation->drafter();
-  for (const EmittedToken& token : generation->tokens()) result.token_ids.push_back(token.id);
+  for (const EmittedToken& token : generation->tokens()) {
+    result.token_ids.push_back(token.id);
+    result.draft_depths.push_back(token.depth);
+  }
   result.text = generation->text();
   result.finish_reason = generation->finish_reason();
   result.stats = generation->stats();

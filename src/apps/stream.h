@@ -8,12 +8,20 @@
 
 namespace paceline::apps {
 
+// Text that became certain, and the depth of the draft that it came with; 0: the trunk's own token.
+struct DraftedText {
+  std::string text;
+  int depth = 0;
+};
+
 // What a generation left behind.
 struct ArmResult {
   int depth = 0;
   std::string drafter;
   std::vector<TokenId> token_ids;
+  std::vector<int> draft_depths;  // of each token; 0: the trunk's own
   std::string text;
+  std::vector<DraftedText> pieces;  // the text again
   FinishReason finish_reason = FinishReason::None;
   GenerationStats stats;
   std::vector<TokenLogprob> logprobs;

@@ -7,13 +7,13 @@
 #include "apps/commands.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/synth_files.h"
 #include "apps/synth_shapes.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
 #include "base/threads.h"
-#include "base/version.h"
 #include "io/shown.h"
 
 namespace paceline::apps {
@@ -121,11 +121,14 @@ int synth(Args args) {
   if (!given.json.is_stdout()) {
     for (const std::string& file : *files) say("{}\n", file);
   }
-  const Json report{{"command", "synth"},       {"version", version()},
-                    {"commit", commit()},       {"family", job->shape.family},
-                    {"size", job->shape.size},  {"type", to_string(job->type)},
-                    {"seed", job->seed},        {"threads", job->threads},
-                    {"parameters", parameters}, {"files", *files}};
+  Json report = report_head("synth");
+  report["family"] = job->shape.family;
+  report["size"] = job->shape.size;
+  report["type"] = to_string(job->type);
+  report["seed"] = job->seed;
+  report["threads"] = job->threads;
+  report["parameters"] = parameters;
+  report["files"] = *files;
   if (auto written = given.json.write(report); !written) return fail("synth", written.error());
   return kExitSuccess;
 }

@@ -7,9 +7,9 @@
 #include "apps/commands.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
+#include "apps/report_head.h"
 #include "apps/text_file.h"
 #include "apps/values.h"
-#include "base/version.h"
 #include "engine/open_text.h"
 
 namespace paceline::apps {
@@ -192,13 +192,13 @@ int tokenize(Args args) {
     std::fwrite(shown.data(), 1, shown.size(), stdout);
     std::fputc('\n', stdout);
   }
-  const Json report = {{"command", "tokenize"},
-                       {"version", version()},
-                       {"commit", commit()},
-                       {"model", model.model},
-                       {"ids", *ids},
-                       {"text", *text},
-                       {"tokenizer", tokenizer.description()}};
+  if (!json.wanted()) return kExitSuccess;
+  Json report = report_head("tokenize");
+  report["model"] = model.model;
+  report["model_sha256"] = sha256_of_model(model.model);
+  report["ids"] = *ids;
+  report["text"] = *text;
+  report["tokenizer"] = tokenizer.description();
   if (auto written = json.write(report); !written) return fail("tokenize", written.error());
   return kExitSuccess;
 }

@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "apps/commands.h"
+#include "apps/gap_log.h"
+#include "apps/html_file.h"
 #include "apps/json_file.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/text_file.h"
 #include "apps/trace_file.h"
@@ -66,6 +69,7 @@ void print_comparison(const TraceComparison& found) {
 int trace_compare(Args args) {
   std::string paths[2];
   JsonFile json;
+  HtmlFile html;
   Flags flags("trace-compare",
               "Compare two traces of one text. Exit status 0 where no position chooses "
               "differently, 3 where only undecided ones do, 1 where a decided one does.",
@@ -74,11 +78,14 @@ int trace_compare(Args args) {
   flags.positional("CANDIDATE", paths[1], "the trace that is held against it");
   flags.group("Output");
   json.add_flag(flags);
+  html.add_flag(flags);
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("trace-compare", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  for (const std::string& path : paths)
+  for (const std::string& path : paths) {
     if (auto ok = json.check(path); !ok) return fail("trace-compare", ok.error());
+    if (auto ok = html.check(path); !ok) return fail("trace-compare", ok.error());
+  }
 
   TraceFile files[2];
   for (int i = 0; i < 2; ++i) {
@@ -94,10 +101,16 @@ int trace_compare(Args args) {
                                   "comparing a run with itself shows nothing"});
   const auto found = measure::compare_traces(files[0].points, files[1].points);
   if (!found) return fail("trace-compare", found.error());
-  Json report{{"command", "trace-compare"}, {"reference", paths[0]}, {"candidate", paths[1]}};
+  Json report = report_head("trace-compare");
+  report["reference"] = paths[0];
+  report["candidate"] = paths[1];
   report["configurations"] = {files[0].header, files[1].header};
   report.update(comparison_json(*found));
+  measure::GapHistogram gaps;
+  for (const measure::TracePoint& point : files[0].points) gaps.add(point.gap());
+  report["gap_histogram"] = gap_histogram_json(gaps);
   if (auto written = json.write(report); !written) return fail("trace-compare", written.error());
+  if (auto written = html.write(report); !written) return fail("trace-compare", written.error());
   if (!json.is_stdout()) print_comparison(*found);
   switch (found->verdict()) {
     case TraceComparison::Verdict::Same:

@@ -15,6 +15,7 @@ namespace {
 // One run of one arm over one prompt.
 struct Run {
   std::vector<TokenId> ids;
+  std::vector<PositionBin> by_position;
   std::string drafter;
   GenerationStats stats;
 };
@@ -37,6 +38,7 @@ Result<Run> run_once(const Engine& engine, const Request& request, const BenchOp
   }
   Run run;
   for (const EmittedToken& token : generation->tokens()) run.ids.push_back(token.id);
+  add_rounds(generation->tokens(), run.by_position);
   run.drafter = generation->drafter();
   run.stats = generation->stats();
   return run;
@@ -64,6 +66,14 @@ void add_counts(std::vector<int64_t>& sums, const std::vector<int64_t>& counts) 
   for (size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
 }
 
+void add_bins(std::vector<PositionBin>& sums, const std::vector<PositionBin>& bins) {
+  if (sums.size() < bins.size()) sums.resize(bins.size());
+  for (size_t i = 0; i < bins.size(); ++i) {
+    sums[i].rounds += bins[i].rounds;
+    sums[i].tokens += bins[i].tokens;
+  }
+}
+
 // Arm `index` over those visits that `take` picks.
 template <class Take>
 ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const BenchOptions& options,
@@ -85,6 +95,7 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
     add_counts(arm.accepted_by_depth, stats.accepted_by_depth);
     add_counts(arm.drafted_by_source, stats.drafted_by_source);
     add_counts(arm.accepted_by_source, stats.accepted_by_source);
+    add_bins(arm.by_position, run.by_position);
     arm.draft_seconds += stats.draft_seconds;
     arm.verify_seconds += stats.verify_seconds;
     arm.other_seconds += stats.other_seconds;
@@ -252,8 +263,8 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
 
   const ArmSummary& plain = result.arms[0];
   if (plain.rounds > 0) {
-    const double round_bytes = plain_bytes(visits, engine) / static_cast<double>(plain.rounds);
-    result.reached_rate = round_bytes * plain.tokens_per_second / 1e9;
+    result.plain_round_bytes = plain_bytes(visits, engine) / static_cast<double>(plain.rounds);
+    result.reached_rate = result.plain_round_bytes * plain.tokens_per_second / 1e9;
   }
   if (stream) {
     result.limit_rate = stream->median_rate();

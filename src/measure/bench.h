@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "measure/over_position.h"
 #include "measure/pass_costs.h"
 #include "measure/statistics.h"
 
@@ -46,6 +47,7 @@ struct ArmSummary {
   std::vector<int64_t> accepted_by_depth;
   std::vector<int64_t> drafted_by_source;  // index: DraftSource
   std::vector<int64_t> accepted_by_source;
+  std::vector<PositionBin> by_position;
   double draft_seconds = 0;
   double verify_seconds = 0;
   double other_seconds = 0;
@@ -70,10 +72,11 @@ struct BenchResult {
   PassCosts passes;
   double draft_seconds = 0;  // of a draft asked for
   double draft_cost() const { return draft_seconds / passes.one_row_seconds; }  // d
-  double reached_rate = 0;     // GB/s of weights and cache in plain decoding
-  double limit_rate = 0;       // GB/s of the bare loop: median,
-  double limit_best_rate = 0;  // and best
-  double plain_spread = 0;     // half-width of the interval of plain tokens/s, as a share
+  double plain_round_bytes = 0;  // weights and cache that a plain round reads; mean
+  double reached_rate = 0;       // GB/s of weights and cache in plain decoding
+  double limit_rate = 0;         // GB/s of the bare loop: median,
+  double limit_best_rate = 0;    // and best
+  double plain_spread = 0;       // half-width of the interval of plain tokens/s, as a share
 };
 
 // Interrupted only when nothing was measured.

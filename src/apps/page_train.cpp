@@ -1,0 +1,106 @@
+// The page of a training run: loss, and acceptance on streams that were held out.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/page_parts.h"
+#include "apps/pages.h"
+
+namespace paceline::apps {
+namespace {
+
+// One field of every entry that has it, over the steps. Entries are taken in the order of steps.
+void add_history(const Json& history, std::string_view field, const std::string& title,
+                 const std::string& note, Page& page) {
+  Plot plot{"step", title, {}, {}, {}};
+  Series line{title, {}};
+  Table table{{"step", title}, {}};
+  for (const Json& entry : history) {
+    const Value step = number(at(entry, "step"));
+    const Value value = number(at(entry, field));
+    if (!step || !value || (!plot.x.empty() && *step <= plot.x.back())) continue;
+    plot.x.push_back(*step);
+    line.y.push_back(value);
+    table.rows.push_back({counted(step), shown(value, 4)});
+  }
+  if (plot.x.empty()) return;
+  plot.series.push_back(std::move(line));
+  page.figure(title, note, plot, table);
+}
+
+void add_acceptance_over_steps(const Json& history, Page& page) {
+  Plot plot{"step", "joint acceptance", {}, {}, {}};
+  Table table{{"step"}, {}};
+  std::vector<std::vector<Value>> rows;
+  size_t depths = 0;
+  for (const Json& entry : history) {
+    const Value step = number(at(entry, "step"));
+    auto row = numbers(at(entry, "joint_acceptance"));
+    if (!step || row.empty() || (!plot.x.empty() && *step <= plot.x.back())) continue;
+    plot.x.push_back(*step);
+    depths = std::max(depths, row.size());
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return;
+  for (size_t d = 0; d < depths; ++d) {
+    Series line{fmt::format("depth {}", d + 1), {}};
+    for (const auto& row : rows) line.y.push_back(d < row.size() ? row[d] : std::nullopt);
+    table.columns.push_back(line.name);
+    plot.series.push_back(std::move(line));
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    table.rows.push_back({counted(plot.x[i])});
+    for (size_t d = 0; d < depths; ++d)
+      table.rows[i].push_back(d < rows[i].size() ? shown(rows[i][d], 4) : "-");
+  }
+  page.figure("Acceptance over steps",
+              "On held-out streams, replayed as a live run drafts them: rounds in which the drafts "
+              "up to this depth all stood.",
+              plot, table);
+}
+
+void add_before_and_after(const Json& report, Page& page) {
+  Plot plot{"depth of the draft", "joint acceptance", {}, {}, {}};
+  Table table{{"depth"}, {}};
+  const size_t n = std::max(at(at(report, "baseline"), "joint_acceptance").size(),
+                            at(at(report, "best"), "joint_acceptance").size());
+  if (n == 0) return;
+  for (size_t d = 1; d <= n; ++d) {
+    plot.x.push_back(static_cast<double>(d));
+    table.rows.push_back({fmt::format("{}", d)});
+  }
+  for (const char* name : {"baseline", "best"}) {
+    auto y = numbers(at(at(report, name), "joint_acceptance"));
+    if (y.empty()) continue;
+    y.resize(n);
+    table.columns.emplace_back(name);
+    for (size_t d = 0; d < n; ++d) table.rows[d].push_back(shown(y[d], 4));
+    plot.series.push_back({name, std::move(y)});
+  }
+  page.figure("Acceptance by depth", "Before the first step, and of the best head.", plot, table);
+}
+
+}  // namespace
+
+std::string train_page(const Json& report) {
+  Page page(title_of(report));
+  page.subtitle(subtitle_of(report));
+  page.tile("steps", counted(number(at(report, "steps"))));
+  page.tile("positions", counted(number(at(report, "positions"))));
+  page.tile("tokens per round before",
+            shown(number(at(at(report, "baseline"), "tokens_per_round")), 3));
+  page.tile("tokens per round, best", shown(number(at(at(report, "best"), "tokens_per_round")), 3));
+  page.tile("minutes", [&] {
+    const Value seconds = number(at(report, "seconds"));
+    return shown(seconds ? Value(*seconds / 60) : std::nullopt, 1);
+  }());
+  const Json& history = at(report, "history");
+  add_history(history, "loss", "Loss", "Of the steps since the point before, in nats.", page);
+  add_history(history, "tokens_per_round", "Tokens per round", "On held-out streams.", page);
+  add_acceptance_over_steps(history, page);
+  add_before_and_after(report, page);
+  page.details("Conditions", head_table(report));
+  return page.html();
+}
+
+}  // namespace paceline::apps

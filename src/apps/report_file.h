@@ -1,0 +1,32 @@
+// Where one form of a report goes: nowhere, a file, or standard output.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace paceline::apps {
+
+class ReportFile {
+ public:
+  // flag: its name, for messages.
+  ReportFile(std::string flag, bool takes_stdout)
+      : flag_(std::move(flag)), takes_stdout_(takes_stdout) {}
+
+  const std::string& flag() const { return flag_; }
+  bool is_stdout() const { return path == "-"; }
+  // Whether the file could be written, before any work is done. input: a file that it must not be.
+  Result<void> check(const std::string& input) const;
+  // Writes the whole file or leaves what was there: a new file beside it, then a rename.
+  Result<void> write(std::string_view text) const;
+
+  std::optional<std::string> path;  // as given
+
+ private:
+  std::string flag_;
+  bool takes_stdout_;
+};
+
+}  // namespace paceline::apps

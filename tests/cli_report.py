@@ -1,0 +1,156 @@
+"""Reports: the head that all of them share, runs side by side, and what a bench says of itself."""
+
+import hashlib
+import json
+import os
+
+import cli_support as cli
+
+HEAD = ["report", "command", "version", "commit", "binary_sha256", "model", "model_sha256",
+        "head_sha256", "prompts_sha256", "numerics", "kernels", "instruction_set", "threads",
+        "page_size", "cpu", "cpus", "machine_load", "seed"]
+PROMPT = ("--raw", "--prompt", "one two three one two three one two three one")
+
+
+def bench(name, *flags, threads="1", check=0):
+    cli.run("bench", cli.model(), *PROMPT, "--quick", "--max-tokens", "24", "--ignore-eos",
+            "--depths", "0,4", "--threads", threads, "--json", cli.path(name), *flags, check=check)
+    with open(cli.path(name)) as file:
+        return cli.path(name), json.load(file)
+
+
+class Head(cli.CliTest):
+    def test_every_report_has_it(self):
+        model = cli.model()
+        words = cli.write("words.txt", " ".join(str(i * i % 97) for i in range(80)))
+        for width in "12":
+            cli.run("trace", model, "--text-file", words, "--prefill", "8", "--width", width,
+                    "--out", cli.path(width + ".trace"), check=0)
+        traces = (cli.path("1.trace"), cli.path("2.trace"))
+        cli.run("generate", model, *PROMPT, "--max-tokens", "8", "--depth", "2", "--gap-log",
+                cli.path("gaps"), check=0)
+        drift = ("drift", model, *PROMPT, "--max-tokens", "8", "--out", cli.path("head drift"))
+        cli.run(*drift, check=0)
+        streams = [os.path.join(cli.path("head drift"), name) for name in ("a.jsonl", "b.jsonl")]
+        synth = cli.path("head synth")
+        for args in (("synth", "--family", "llama", "--size", "tiny", "--type", "f32", "--out",
+                      synth),
+                     ("inspect", model), ("tokenize", model, "--text", "a"),
+                     ("generate", model, *PROMPT, "--max-tokens", "2"), drift,
+                     ("drift", *streams), ("probe", model),
+                     ("trace", model, "--text-file", words, "--prefill", "8", "--out",
+                      cli.path("3.trace")),
+                     ("trace-compare", *traces), ("guard", cli.path("gaps"), *traces),
+                     ("parity", "--quick", "--only", "rope")):
+            with self.subTest(command=args[0]):
+                report = cli.run_json(*args)
+                self.assertEqual([name for name in HEAD if name not in report], [])
+                self.assertEqual(report["report"], 1)
+                self.assertEqual(report["command"], args[0])
+                with open(cli.BINARY, "rb") as file:
+                    digest = hashlib.sha256(file.read()).hexdigest()
+                self.assertEqual(report["binary_sha256"], digest)
+                if args[0] in ("inspect", "tokenize", "generate", "probe", "trace"):
+                    self.assertRegex(report["model_sha256"], "^[0-9a-f]{64}$")
+
+    def test_prompts_have_a_digest(self):
+        args = ("generate", cli.model(), "--max-tokens", "1")
+        report = cli.run_json(*args, "--prompt-ids", "1,22,333")
+        self.assertEqual(report["prompts_sha256"], hashlib.sha256(b"1,22,333\n").hexdigest())
+        other = cli.run_json(*args, "--prompt-ids", "1,22")
+        self.assertNotEqual(report["prompts_sha256"], other["prompts_sha256"])
+
+
+class Bench(cli.CliTest):
+    def test_what_it_counts_over_positions(self):
+        _, report = bench("positions.json")
+        for arm in report["arms"]:
+            self.assertEqual(sum(arm["by_position"]["rounds"]), arm["rounds"])
+            self.assertEqual(sum(arm["by_position"]["tokens"]), arm["tokens"] - 1)  # the prefill's
+        self.assertEqual(report["round_cost"]["rows"], list(range(1, 18)))
+        self.assertGreater(report["bandwidth"]["bytes_per_round"], 0)
+        use = report["machine_use"]
+        self.assertTrue(0 <= use["steal"] <= 1 and use["others"] >= 0 and use["seconds"] > 0)
+        self.assertEqual(report["noisy"], len(report["noisy_because"]) > 0)
+
+    def test_arms_that_did_the_same_are_named(self):
+        _, report = bench("alike.json", "--drafter", "none")
+        self.assertEqual(report["arms_alike"], [[0, 4]])
+        _, report = bench("scripted.json", "--drafter", "scripted", "--drafts",
+                          cli.write("drafts", "1,2,3,4,5\n"))
+        self.assertEqual(report["arms_alike"], [])
+
+    def test_strict_says_no(self):
+        """Two arms that did the same are refused on a quiet machine too."""
+        _, report = bench("strict.json", "--drafter", "none", "--strict", check=1)
+        self.assertTrue(report.get("arms_alike") or report["noisy"])
+        told = cli.run("bench", cli.model(), *PROMPT, "--quick", "--drafter", "none", "--depths",
+                       "0,4", "--strict", check=1).stderr.decode()
+        self.assertIn("refused by --strict", told)
+
+
+class SideBySide(cli.CliTest):
+    def test_two_runs(self):
+        a, first = bench("a.json")
+        b, second = bench("b.json")
+        report = cli.run_json("report", a, b)
+        self.assertEqual((report["fair"], report["unfair"], report["compared"]), (True, [], "bench"))
+        self.assertEqual([arm["depth"] for arm in report["arms"]], [0, 4])
+        drafting = report["arms"][1]
+        self.assertEqual(drafting["speedup"],
+                         [run["arms"][1]["speedup"] for run in (first, second)])
+        self.assertEqual(drafting["tokens_per_round"][0], drafting["tokens_per_round"][1])
+        names = [measure["name"] for measure in report["measures"]]
+        self.assertIn("bandwidth.reached", names)
+        self.assertNotIn("threads", names)
+        shown = cli.run("report", a, b, check=0).stdout.decode()
+        self.assertIn("depth 4 speedup", shown)
+        self.assertIn("a.json", shown)
+
+    def test_unfair_pairs_are_refused_and_named(self):
+        a, report = bench("fair.json")
+        for field, value in (("model_sha256", "ff"), ("head_sha256", "12"), ("threads", 2),
+                             ("prompts_sha256", "0"), ("cpu", "another"), ("numerics", "amx"),
+                             ("instruction_set", "none")):
+            b = cli.write("unfair.json", json.dumps({**report, field: value}))
+            self.assert_refused("report", a, b, says=field)
+            told = cli.run_json("report", a, b, "--allow-unfair")
+            self.assertFalse(told["fair"])
+            self.assertEqual([one["field"] for one in told["unfair"]], [field])
+        self.assert_refused("report", a, bench("two.json", threads="2")[0], says="threads")
+
+    def test_what_is_no_report(self):
+        a, report = bench("good.json")
+        self.assert_refused("report", says="REPORT is missing")
+        self.assert_refused("report", a, says="two reports")
+        self.assert_refused("report", a, a, says="twice")
+        self.assert_refused("report", a, cli.path("nowhere"), says="nowhere")
+        self.assert_refused("report", a, cli.write("t.json", "text"), says="t.json")
+        self.assert_refused("report", a, cli.write("u.json", "{}"), says="u.json")
+        later = cli.write("later.json", json.dumps({**report, "report": 2}))
+        self.assert_refused("report", a, later, says="form 2")
+        other = cli.write("other.json", json.dumps({**report, "command": "drift"}))
+        self.assert_refused("report", a, other, says="'drift'")
+        self.assert_refused("report", a, later, "--html", a, says="that is what is to be read")
+        inspected = cli.write("inspect.json", json.dumps(cli.run_json("inspect", cli.model())))
+        self.assert_refused("report", inspected, "--html", cli.path("page.html"), says="'inspect'")
+
+    def test_html_wants_a_file(self):
+        args = ("generate", cli.model(), *PROMPT, "--html")
+        self.assert_refused(*args, "-", says="--html")
+        self.assert_refused(*args, "", says="--html")
+        self.assert_refused(*args, cli.FOLDER, says="folder")
+        self.assert_refused(*args, cli.path("no/where.html"), says="--html")
+
+
+class DriftPrompts(cli.CliTest):
+    def test_a_set_is_built_in(self):
+        report = cli.run_json("drift", cli.model(), "--max-tokens", "3", "--out",
+                              cli.path("built in"))
+        self.assertEqual({prompt["category"] for prompt in report["prompts"]},
+                         {"english", "japanese", "chinese", "code", "json", "emoji"})
+        self.assertEqual(report["outcome"], "same")
+
+
+if __name__ == "__main__":
+    cli.main()
