@@ -12,8 +12,8 @@
 namespace paceline {
 
 struct Folder {
-  std::vector<WeightFile> files;  // sorted by name
-  std::vector<Tensor> tensors;    // file by file, within one by offset
+  std::vector<WeightFile> files;                // sorted by name
+  std::vector<Tensor> tensors;                  // file by file, within one by offset
   std::map<std::string, std::string> metadata;  // of the files; of two values the first
   std::string config_json;
   std::string generation_config_json;
