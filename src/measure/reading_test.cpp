@@ -123,8 +123,8 @@ TEST(Cycle, BeginsWithItsFirstInstance) {
   EXPECT_EQ(cycle_start(std::vector<TokenId>{9, 8, 1, 2, 1, 2, 1}), 7);  // less than three times
   EXPECT_EQ(cycle_start(std::vector<TokenId>{5, 5, 5}), 0);
   EXPECT_EQ(cycle_start(std::vector<TokenId>{5, 5, 5, 4}), 4);  // it does not go on to the end
-  std::vector<TokenId> seventeen;
-  for (int i = 0; i < 170; ++i) seventeen.push_back(i % 17);
+  std::vector<TokenId> seventeen(170);
+  for (int i = 0; i < 170; ++i) seventeen[static_cast<size_t>(i)] = i % 17;
   EXPECT_EQ(cycle_start(seventeen), 170);
 }
 
