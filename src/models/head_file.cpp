@@ -263,8 +263,7 @@ Result<void> check_head(const HeadTensors& head, std::span<const HeadShape> shap
     }
   }
   for (const auto& [name, _] : head.tensors) {
-    if (std::ranges::none_of(shapes, [&](const HeadShape& s) { return s.name == name; }))
-      unused.push_back(name);
+    if (std::ranges::find(shapes, name, &HeadShape::name) == shapes.end()) unused.push_back(name);
   }
   const auto tell = [&](const char* what, const std::vector<std::string>& names) {
     if (names.empty()) return;
