@@ -60,10 +60,8 @@ bool writes(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 }  // namespace
 
 // The C library's own names, with C linkage and without the attributes of its headers.
-#define PACELINE_WRAP(NAME, PARAMETERS, ARGUMENTS)             \
-  int NAME PARAMETERS {                                        \
-    return fails() ? -1 : real<int PARAMETERS>(#NAME) ARGUMENTS; \
-  }
+#define PACELINE_WRAP(NAME, PARAMETERS, ARGUMENTS) \
+  int NAME PARAMETERS { return fails() ? -1 : real<int PARAMETERS>(#NAME) ARGUMENTS; }
 
 extern "C" {
 

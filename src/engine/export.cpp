@@ -177,14 +177,15 @@ Result<Plan> plan_folder(const Checkpoint& source) {
   return plan;
 }
 
-// Words, blanks, digits, lines, letters with marks, signs of other scripts, code and markup.
+// Words, blanks, digits, lines, letters with marks, signs of other scripts, code and markup. No
+// U+2581, which beside spaces the two kinds of files read differently (docs/tokenizers.md).
 constexpr std::string_view kTrialText =
-    "The  riders' wheels turn 1234567 times;\n\n\tdon't stop: café naïve Ünïcode ſ’ß —\r\n"
-    "东京 서울 русский العربية हिन्दी ไทย 🚴‍♀️🚴 if (x[i] >= 0x1F) { return \"%s\"; }   "
-    " "
-    "# "
-    "end\n"
-    "<|im_start|>user\n<s> [INST] <start_of_turn> </s>  e\u0301a\u0300\u2581 \u2581x ";
+    "The  riders' wheels turn 1234567 times;\n\n\tdon't stop: "
+    "café naïve Ünïcode ſ’ß —\r\n"
+    "东京 서울 русский العربية "
+    "हिन्दी ไทย 🚴‍♀️🚴 "
+    "if (x[i] >= 0x1F) { return \"%s\"; }    # end\n"
+    "<|im_start|>user\n<s> [INST] <start_of_turn> </s>  e\u0301a\u0300";
 
 // A tokenizer that gave other ids than the source's must not be written.
 Result<void> compare_tokenizers(const Checkpoint& source, const Checkpoint& folder) {
@@ -196,10 +197,8 @@ Result<void> compare_tokenizers(const Checkpoint& source, const Checkpoint& fold
   bool same = (*before)->adds_bos() == (*after)->adds_bos() && (*before)->bos() == (*after)->bos();
   for (const bool read_specials : {false, true}) {
     std::vector<TokenId> ids[2];
-    // U+2581 beside spaces is read differently by the two kinds of files (docs/tokenizers.md).
-    const std::string_view text = kTrialText.substr(0, kTrialText.find("\u2581"));
-    (*before)->encode(text, read_specials, ids[0]);
-    (*after)->encode(text, read_specials, ids[1]);
+    (*before)->encode(kTrialText, read_specials, ids[0]);
+    (*after)->encode(kTrialText, read_specials, ids[1]);
     same = same && ids[0] == ids[1] &&
            decode(**before, ids[0], read_specials) == decode(**after, ids[1], read_specials);
   }
