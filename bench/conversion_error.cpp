@@ -21,6 +21,7 @@
 #include "io/convert.h"
 #include "kernels/argmax.h"
 #include "kernels/softmax.h"
+#include "measure/reading.h"
 
 namespace paceline {
 namespace {
@@ -68,26 +69,16 @@ struct Reading {
   double nll = 0;             // mean, of tokens 1 and on
 };
 
-Reading read(const Engine& engine, std::span<const TokenId> ids) {
-  constexpr int kChunk = 32;
-  const Model& model = engine.model();
-  auto state = *model.make_state(static_cast<int>(ids.size()), engine.cache_type());
-  auto workspace = *model.make_workspace(kChunk, kChunk);
-  Block block(kChunk);
+Result<Reading> read(const Engine& engine, std::span<const TokenId> ids) {
   Reading reading;
-  for (size_t begin = 0; begin + 1 < ids.size(); begin += kChunk) {
-    const size_t end = std::min(begin + kChunk, ids.size() - 1);
-    block.reset(static_cast<int>(begin));
-    for (size_t i = begin; i < end; ++i) block.add(ids[i]);
-    const TrunkOut out = model.forward(block, *state, LogitRows::All, *workspace);
-    for (size_t i = begin; i < end; ++i) {
-      const auto row = out.logits.row(static_cast<int>(i - begin));
-      reading.nll += static_cast<double>(log_sum_exp(row)) - static_cast<double>(row[ids[i + 1]]);
-      reading.first.push_back(argmax(row));
-      reading.logits.insert(reading.logits.end(), row.begin(), row.end());
-    }
-    state->commit(block.rows());
-  }
+  auto read = measure::read_given(
+      engine, ids, {.width = 32}, [&](int position, std::span<const float> row) {
+        reading.nll +=
+            static_cast<double>(log_sum_exp(row)) - static_cast<double>(row[ids[position + 1]]);
+        reading.first.push_back(argmax(row));
+        reading.logits.insert(reading.logits.end(), row.begin(), row.end());
+      });
+  if (!read) return read.error();
   reading.nll /= static_cast<double>(ids.size() - 1);
   return reading;
 }
@@ -108,7 +99,9 @@ int run(const char* path, const char* text_path, size_t n_tokens) {
       engine->tokenizer()->encode(text, /*read_specials=*/false, ids);
       ids.resize(std::min(ids.size(), n_tokens));
     }
-    readings.push_back(read(*engine, ids));
+    auto reading = read(*engine, ids);
+    if (!reading) return fmt::print(stderr, "{}\n", reading.error().message), 1;
+    readings.push_back(*std::move(reading));
     const Reading& exact = readings.front();
     const Reading& got = readings.back();
     Squares error;

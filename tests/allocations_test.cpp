@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <new>
 
+#include "models/head_support.h"
 #include "tests/toy_store.h"
 
 namespace {
@@ -128,6 +129,30 @@ TEST(Allocations, NoneInARealTrunksRounds) {
         request.drafter = kind;
         request.script = plain.tokens;
         for (size_t i = 0; i < request.script.size(); i += 5) request.script[i] = 9;
+        int64_t rounds = 0;
+        EXPECT_EQ(allocations_in_rounds(*engine, request, &rounds), 0)
+            << checkpoint << ", depth " << depth;
+        EXPECT_GT(rounds, 5);
+      }
+    }
+  }
+}
+
+// A head's rounds, its reading of rows that were put aside among them.
+TEST(Allocations, NoneInRoundsWithADraftHead) {
+  const auto golden = std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/golden/llama";
+  for (const char* checkpoint : {"gguf_quant/model.gguf", "f16"}) {
+    for (const int modules : {1, 3}) {
+      auto engine = Engine::open(golden / checkpoint, {.threads = 2, .use_head = false});
+      ASSERT_TRUE(engine) << engine.error().message;
+      HeadConfig config;
+      config.modules = modules;
+      ASSERT_TRUE(engine->use_head(random_head(engine->model(), config, 3)));
+      engine->costs();
+      Request request{.prompt = {3, 1, 4, 1, 5}, .max_tokens = 150, .ignore_eos = true};
+      request.drafter = DrafterKind::Mtp;
+      for (const int depth : {1, 4, 16, kAutoDepth}) {
+        request.depth = depth;
         int64_t rounds = 0;
         EXPECT_EQ(allocations_in_rounds(*engine, request, &rounds), 0)
             << checkpoint << ", depth " << depth;

@@ -67,7 +67,7 @@ class Inspect(cli.CliTest):
         self.assertEqual(report["family"], "llama")
         self.assertEqual(report["parameters"], 119104)
         self.assertEqual(report["types"], {"F32": 5, "Q4_1": 14, "Q8_0": 1})
-        self.assertEqual(report["head"], None)
+        self.assertEqual(report["head"]["state"], "absent")
         self.assertEqual(report["converted"], [])
         self.assertEqual(report["unused_tensors"], [])
         self.assertRegex(report["sha256"], "^[0-9a-f]{64}$")
@@ -318,6 +318,8 @@ class Bench(cli.CliTest):
             self.assertTrue(0 < low <= arm["speedup"] <= high)
             self.assertGreater(arm["predicted_tokens_per_second"], 0)
             self.assertEqual(set(arm["round_ms"]), {"draft", "verify", "other"})
+            self.assertAlmostEqual(arm["expected_accepted"], sum(
+                accepted for accepted in arm["accepted_by_depth"]) / arm["rounds"])
         self.assertEqual(report["arms"][0]["speedup"], 1)
         self.assertEqual(len(report["arms"][1]["joint_acceptance"]), 4)
         self.assertEqual(set(report["by_category"]), {"echo", "prose"})
@@ -329,6 +331,32 @@ class Bench(cli.CliTest):
         self.assertGreaterEqual(report["draft_cost"], 0)
         self.assertIn("4", report["break_even"])
         self.assertIsInstance(report["noisy"], bool)
+
+    def test_floors_of_categories(self):
+        prompts = cli.write("floors.jsonl", "".join(
+            '{"prompt": "%s", "category": "%s"}\n' % (p, c)
+            for p, c in (("one two one two", "echo"), ("far away", "prose"))))
+        args = ("bench", cli.model(), "--prompts", prompts, "--depths", "0,2,4", "--max-tokens",
+                "16", "--ignore-eos", "--quick", "--floors")
+        low = cli.write("low.json", '{"speedup": {"*": 0.0001}, "tokens_per_round": {"echo": 1}}')
+        report = cli.run_json(*args, low)
+        self.assertEqual([(f["category"], f["depth"], f["measure"]) for f in report["floors"]],
+                         [("echo", 2, "speedup"), ("echo", 4, "speedup"),
+                          ("echo", 2, "tokens_per_round"), ("echo", 4, "tokens_per_round"),
+                          ("prose", 2, "speedup"), ("prose", 4, "speedup")])
+        self.assertTrue(all(f["holds"] and f["found"] >= f["floor"] for f in report["floors"]))
+        high = cli.write("high.json", '{"tokens_per_round": {"*": 1, "prose": 99}}')
+        report = cli.run_json(*args, high, check=1)
+        self.assertEqual([f["holds"] for f in report["floors"]], [True, True, False, False])
+        told = cli.run(*args, high, check=1).stdout.decode()
+        self.assertIn("floors: 2 of 4 hold", told)
+        self.assertIn("prose, depth 4: tokens_per_round", told)
+        for bad, says in (("[]", "not a JSON object"), ("{}", "names no floor"),
+                          ('{"tau": {"*": 1}}', "'tau'"), ('{"speedup": 1}', "object"),
+                          ('{"speedup": {"maths": 1}}', "category 'maths'"),
+                          ('{"speedup": {"*": -1}}', "number"), ('{"speedup": {"*": "1"}}', "*")):
+            self.assert_refused(*args, cli.write("bad.json", bad), says=says)
+        self.assert_refused(*args, cli.path("nowhere.json"), says="--floors")
 
     def test_the_built_in_prompts(self):
         told = cli.run("bench", cli.model(), "--quick", "--max-tokens", "8", "--seconds", "20",

@@ -51,6 +51,28 @@ def model(kind="f32", family="llama"):
     return os.path.join(folder, next(f for f in os.listdir(folder) if f.endswith(".gguf")))
 
 
+def safetensors(file):
+    """Header and data of a safetensors file, checked as the format's text has it."""
+    with open(file, "rb") as opened:
+        content = opened.read()
+    length = int.from_bytes(content[:8], "little")
+    assert content[8:9] == b"{" and length % 8 == 0 and 8 + length <= len(content), file
+    header, data = json.loads(content[8:8 + length]), content[8 + length:]
+    sizes = {"F32": 4, "BF16": 2, "F16": 2}
+    end = 0
+    tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    for name, entry in sorted(tensors.items(), key=lambda item: item[1]["data_offsets"]):
+        first, last = entry["data_offsets"]
+        n_bytes = sizes[entry["dtype"]]
+        for extent in entry["shape"]:
+            n_bytes *= extent
+        assert first == end and last - first == n_bytes, (file, name)
+        assert first % sizes[entry["dtype"]] == 0, (file, name)
+        end = last
+    assert end == len(data), file
+    return header, data
+
+
 class CliTest(unittest.TestCase):
     def assert_refused(self, *args, says=None, **kwargs):
         """Exit 2, one line on standard error, nothing on standard output."""

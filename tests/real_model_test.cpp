@@ -11,7 +11,9 @@
 #include "engine/engine.h"
 #include "kernels/argmax.h"
 #include "kernels/choose.h"
-#include "kernels/softmax.h"
+#include "measure/reading.h"
+#include "models/head_support.h"
+#include "spec/store_builder.h"
 #include "tests/real_runs.h"
 
 namespace paceline {
@@ -36,28 +38,6 @@ const Json& golden() {
 }
 
 Engine open(const EngineOptions& options) { return open_real_model(model_file(), options); }
-
-// The mean negative log-likelihood of ids[1..], all in one sequence.
-double mean_nll(const Engine& engine, std::span<const TokenId> ids) {
-  const Model& model = engine.model();
-  constexpr int kChunk = 32;
-  auto state = *model.make_state(static_cast<int>(ids.size()), engine.cache_type());
-  auto workspace = *model.make_workspace(kChunk, kChunk);
-  Block block(kChunk);
-  double sum = 0;
-  for (size_t begin = 0; begin + 1 < ids.size(); begin += kChunk) {
-    const size_t end = std::min(begin + kChunk, ids.size() - 1);
-    block.reset(static_cast<int>(begin));
-    for (size_t i = begin; i < end; ++i) block.add(ids[i]);
-    const TrunkOut out = model.forward(block, *state, LogitRows::All, *workspace);
-    for (size_t i = begin; i < end; ++i) {
-      const auto row = out.logits.row(static_cast<int>(i - begin));
-      sum += static_cast<double>(log_sum_exp(row)) - static_cast<double>(row[ids[i + 1]]);
-    }
-    state->commit(block.rows());
-  }
-  return sum / static_cast<double>(ids.size() - 1);
-}
 
 TEST(RealModel, GreedyInFloat32EqualsTransformers) {
   const Engine engine = open({.weights = WeightsType::F32});
@@ -124,8 +104,8 @@ TEST(RealModel, PerplexityOfTheQuantisedFileIsThatOfItsValues) {
   ASSERT_EQ(ids.size(), wanted["n_tokens"].get<size_t>());
   const std::vector<TokenId> head = wanted["ids_head"];
   EXPECT_TRUE(std::equal(head.begin(), head.end(), ids.begin()));
-  const double nll = mean_nll(native, ids);
-  const double nll_wide = mean_nll(wide, ids);
+  const double nll = *measure::mean_nll(native, ids);
+  const double nll_wide = *measure::mean_nll(wide, ids);
   EXPECT_NEAR(nll_wide, wanted["mean_nll"].get<double>(), 1e-4);
   EXPECT_NEAR(std::exp(nll) / std::exp(nll_wide), 1.0, 0.01)
       << std::exp(nll) << " against " << std::exp(nll_wide);
@@ -194,6 +174,97 @@ TEST(RealModel, SpeculativeTextIsThePlainText) {
       const auto texts = generate_together(engine, requests);
       for (size_t k = 0; k < texts.size(); ++k)
         ASSERT_EQ(texts[k], plain[i]) << "prompt " << i << ", run " << k << ", " << threads;
+    }
+  }
+}
+
+// A head whose drafts hardly ever stand, over a shortlist and behind either tap.
+TEST(RealModel, ADraftHeadChangesNoToken) {
+  for (const Tap tap : {Tap::After, Tap::Before}) {
+    Engine engine = open({.threads = 2});
+    HeadConfig config;
+    config.tap = tap;
+    for (TokenId id = 0; id < 8192; ++id) config.draft_vocabulary.push_back(id);
+    const auto used = engine.use_head(random_head(engine.model(), config, 1, 0.05f));
+    ASSERT_TRUE(used) << used.error().message;
+    const auto prompts = parity_prompts(engine);
+    for (size_t i = 0; i < prompts.size(); i += 5) {
+      Request request{.prompt = prompts[i], .max_tokens = 48, .ignore_eos = true, .depth = 0};
+      request.sampling.temperature = i % 2 == 0 ? 0.0 : 0.8;
+      const auto plain = generate(engine, request);
+      request.drafter = DrafterKind::Mtp;
+      for (const int depth : {1, 4, kAutoDepth}) {
+        request.depth = depth;
+        EXPECT_EQ(generate(engine, request), plain) << "prompt " << i << ", depth " << depth;
+      }
+    }
+  }
+}
+
+// The trunk's hiddens of a run, in the order of positions.
+class KeptRows : public RowSink {
+ public:
+  Tap tap() const override { return Tap::After; }
+  void rows(std::span<const TokenId> next, Mat<const float> hidden) override {
+    (void)next;
+    const auto values = std::span(hidden.data, static_cast<size_t>(hidden.rows) * hidden.cols);
+    values_.insert(values_.end(), values.begin(), values.end());
+  }
+  void chosen(TokenId /*id*/, bool /*own_top1*/) override {}
+  void drafted(std::span<const Draft> /*drafts*/, int /*n_accepted*/) override {}
+  void read(int row, std::span<float> out) const {
+    std::copy_n(values_.begin() + static_cast<ptrdiff_t>(row) * std::ssize(out), out.size(),
+                out.begin());
+  }
+
+ private:
+  std::vector<float> values_;
+};
+
+// Lookup, a store of other answers, a head of random weights, and all of them together.
+TEST(RealModel, ReplayCountsWhatTheLiveRunCounted) {
+  Engine engine = open({.threads = 2, .use_head = false, .use_store = false});
+  const auto prompts = parity_prompts(engine);
+  StoreBuilder builder(engine.model_sha256(), engine.model().info().vocab_size);
+  Request request{.prompt = prompts[0], .max_tokens = 64, .ignore_eos = true, .depth = 0};
+  for (size_t i = 1; i < prompts.size(); i += 2) {
+    request.prompt = prompts[i];
+    builder.add(generate(engine, request));
+  }
+  const std::string file = testing::TempDir() + "real.plstore";
+  ASSERT_TRUE(builder.save(file));
+  engine.use_store(*NgramStore::open(file));
+  ASSERT_TRUE(engine.use_head(random_head(engine.model(), HeadConfig{}, 1, 0.05f)));
+
+  for (size_t i = 0; i < prompts.size(); i += 4) {
+    request.prompt = prompts[i];
+    request.sampling.temperature = i % 8 == 0 ? 0.0 : 0.7;
+    request.drafter = DrafterKind::None;
+    request.depth = 0;
+    const auto plain = generate(engine, request);
+    for (const auto kind : {DrafterKind::Lookup, DrafterKind::Mtp, DrafterKind::Union}) {
+      KeptRows rows;
+      request.drafter = kind;
+      request.depth = 4;
+      request.row_sink = &rows;
+      auto live = engine.start(request);
+      ASSERT_TRUE(live);
+      while (!live->done()) ASSERT_TRUE(live->step());
+      request.row_sink = nullptr;
+      std::vector<TokenId> text = request.prompt;
+      for (const EmittedToken& token : live->tokens()) text.push_back(token.id);
+      EXPECT_TRUE(std::equal(plain.begin(), plain.end(), text.begin() + std::ssize(prompts[i])));
+      const auto counts =
+          engine.replay({.tokens = text,
+                         .n_prompt = static_cast<int>(prompts[i].size()),
+                         .budget = request.max_tokens,
+                         .hidden = [&](int row, std::span<float> out) { rows.read(row, out); },
+                         .dim = engine.model().info().dim},
+                        request);
+      ASSERT_TRUE(counts);
+      const RoundCounts want = live->stats();
+      EXPECT_EQ(*counts, want) << "prompt " << i << ", " << live->drafter();
+      EXPECT_GT(want.drafted_by_depth[0], 0);
     }
   }
 }

@@ -12,7 +12,8 @@
 
 namespace paceline {
 
-inline Engine open_real_model(const std::filesystem::path& path, const EngineOptions& options) {
+inline Engine open_real_model(const std::filesystem::path& path, EngineOptions options) {
+  options.use_head = !options.head.empty();  // none that happens to lie on this machine
   auto engine = Engine::open(path, options);
   if (!engine) {
     ADD_FAILURE() << engine.error().message;

@@ -7,6 +7,7 @@
 
 #include "spec/lookup.h"
 #include "tests/toy_engine.h"
+#include "tests/toy_head.h"
 #include "tests/toy_runs.h"
 #include "tests/toy_store.h"
 
@@ -178,6 +179,48 @@ TEST(Replay, CountsTheUnionsRoundsAsTheLiveRunDoes) {
   }
   EXPECT_GT(by_lookup, 200);
   EXPECT_GT(by_store, 200);
+}
+
+// A head's drafts hang on every hidden that it was handed, so a row too many, too few, or at
+// another place would tell.
+TEST(Replay, CountsAHeadsRoundsAsTheLiveRunDoesAloneAndInTheUnion) {
+  std::mt19937 random(9);
+  int64_t by_head = 0;
+  int64_t by_store = 0;
+  for (int run = 0; run < 120; ++run) {
+    Case of = random_case(random, run);
+    of.request.stop.clear();
+    of.request.drafter = run % 4 == 0 ? DrafterKind::Mtp : DrafterKind::Union;
+    auto engine = Engine::with_model(std::make_unique<ToyHeadedModel>(of.toy), 2000, 1, of.end_ids,
+                                     CacheType::F32);
+    ASSERT_TRUE(engine);
+    HeadTensors head;
+    head.config.modules = 1 + run % 3;
+    if (run % 2 == 0) engine->use_store(toy_store(*engine, 2));
+    ASSERT_TRUE(engine->use_head(head));
+    const Answer live = answer(*engine, of.request);
+    ASSERT_EQ(live.error, "");
+    by_head += live.stats.accepted_by_source[static_cast<int>(DraftSource::Mtp)];
+    by_store += live.stats.accepted_by_source[static_cast<int>(DraftSource::Store)];
+    const RoundCounts want = live.stats;
+    const Tokens text = joined(of.request.prompt, live.tokens);
+    const auto counts =
+        engine->replay({.tokens = text,
+                        .n_prompt = static_cast<int>(of.request.prompt.size()),
+                        .budget = of.request.max_tokens,
+                        .hidden =
+                            [&](int row, std::span<float> out) {
+                              const float values[] = {static_cast<float>(row),
+                                                      static_cast<float>(text[row]), 1, -1};
+                              std::copy_n(values, 4, out.begin());
+                            },
+                        .dim = ToyModel::kDim},
+                       of.request);
+    ASSERT_TRUE(counts);
+    EXPECT_EQ(*counts, want) << "run " << run;
+  }
+  EXPECT_GT(by_head, 300);
+  EXPECT_GT(by_store, 100);
 }
 
 TEST(NegativeControl, AReplayWithAnotherBudgetOrOtherDraftsCountsOtherwise) {

@@ -98,7 +98,8 @@ class ToyWorkspace : public Workspace {
       : max_rows_(max_rows),
         max_logit_rows_(max_logit_rows),
         logits_(static_cast<size_t>(max_logit_rows) * vocab_size),
-        hidden_(static_cast<size_t>(max_rows) * dim) {}
+        hidden_(static_cast<size_t>(max_rows) * dim),
+        before_norm_(static_cast<size_t>(max_rows) * dim) {}
   int max_rows() const override { return max_rows_; }
   int max_logit_rows() const override { return max_logit_rows_; }
 
@@ -108,6 +109,7 @@ class ToyWorkspace : public Workspace {
   int max_logit_rows_;
   std::vector<float> logits_;
   std::vector<float> hidden_;
+  std::vector<float> before_norm_;
 };
 
 class ToyModel : public Model {
@@ -122,7 +124,22 @@ class ToyModel : public Model {
     info_.context_length = options.context_length;
   }
 
+  static uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
   const ModelInfo& info() const override { return info_; }
+  // The token that follows `last`, where the next one depends on one token alone.
+  TokenId follower(TokenId last) const {
+    check(options_.memory == 1 && options_.novelty == 0, "one token decides the next");
+    const uint64_t hash = mix(options_.seed + 0x9e3779b97f4a7c15u);
+    std::vector<float> logits(static_cast<size_t>(options_.vocab_size));
+    fill(mix(hash ^ static_cast<uint64_t>(last + 2)), 0, logits);
+    return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+
   // Passes of any sequence so far, and their rows.
   int64_t passes() const { return passes_; }
   int64_t rows() const { return rows_; }
@@ -157,15 +174,18 @@ class ToyModel : public Model {
           part.n_logits(), options_.vocab_size);
       const Mat<float> hidden(memory.hidden_.data() + static_cast<size_t>(hidden_row) * kDim,
                               block.rows(), kDim);
+      const Mat<float> before(memory.before_norm_.data() + static_cast<size_t>(hidden_row) * kDim,
+                              block.rows(), kDim);
       for (int row = 0; row < block.rows(); ++row) {
         const int pos = block.positions()[row];
         const TokenId token = block.tokens()[row];
         check(token >= 0 && token < options_.vocab_size, "a token is in the vocabulary");
         const float values[kDim] = {static_cast<float>(pos), static_cast<float>(token), 1, -1};
         std::copy_n(values, kDim, hidden.row(row).begin());
+        for (int i = 0; i < kDim; ++i) before.row(row)[i] = 2 * values[i];
         if (row >= first) fill(path_hash(toy, row, pos) + fault, pos, logits.row(row - first));
       }
-      part.out = {.logits = logits, .hidden = hidden};
+      part.out = {.logits = logits, .hidden = hidden, .before_norm = before};
       hidden_row += block.rows();
       logit_row += part.n_logits();
     }
@@ -173,12 +193,6 @@ class ToyModel : public Model {
   }
 
  private:
-  static uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
-
   uint64_t path_hash(const ToyState& state, int row, int pos) const {
     uint64_t hash = mix(options_.seed + 0x9e3779b97f4a7c15u);
     for (int back = 0; back < options_.memory; ++back) {

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <set>
 
 #include "apps/bench_batch.h"
+#include "apps/bench_floors.h"
 #include "apps/bench_price.h"
 #include "apps/bench_prompts.h"
 #include "apps/bench_report.h"
@@ -36,6 +39,7 @@ struct BenchFlags {
   double seconds = 0;
   bool quick = false;
   bool price = false;
+  std::optional<std::string> floors;
   std::vector<int> batch;  // sequences that decode together; none: not measured
 };
 
@@ -66,6 +70,14 @@ Result<std::vector<PromptSource>> read_prompts(const BenchFlags& given) {
     if (same < 2) few.push_back(std::move(source));
   }
   return few;
+}
+
+// None asked for: none to hold.
+Result<BenchFloors> read_floors(const BenchFlags& given, const std::vector<PromptSource>& sources) {
+  if (!given.floors) return BenchFloors{};
+  std::set<std::string> categories;
+  for (const PromptSource& source : sources) categories.insert(source.category);
+  return read_bench_floors(*given.floors, categories);
 }
 
 std::vector<measure::BenchPrompt> bench_requests(const BenchFlags& given,
@@ -142,6 +154,9 @@ int bench(Args args) {
         return {};
       },
       "also tokens a second of so many sequences decoding plainly together");
+  flags.text("--floors", "FILE", given.floors,
+             "what every arm must reach by category, or exit 1; JSON such as "
+             "{\"speedup\": {\"*\": 0.98, \"code\": 1.5}, \"tokens_per_round\": {\"chat\": 2}}");
   flags.flag("--price", given.price,
              "also what exactness costs: passes of 1 to 8 rows in turns with --kernels wide");
   flags.flag("--quick", given.quick, "two prompts of each category, 48 tokens, once");
@@ -156,6 +171,9 @@ int bench(Args args) {
   if (!sources) return fail("bench", sources.error());
   const auto scripts = given.spec.read_scripts(sources->size());
   if (!scripts) return fail("bench", scripts.error());
+
+  const auto floors = read_floors(given, *sources);
+  if (!floors) return fail("bench", floors.error());
 
   catch_interrupts();
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
@@ -206,6 +224,13 @@ int bench(Args args) {
   add_bench_json(*result, report);
   if (!given.json.is_stdout()) print_bench_table(report, *result);
   bool same = result->identical;
+  bool floors_hold = true;
+  if (given.floors) {
+    const auto held = hold_floors(*floors, *result);
+    floors_hold = std::ranges::all_of(held, &HeldFloor::holds);
+    report["floors"] = floors_json(held);
+    if (!given.json.is_stdout()) print_floors(held);
+  }
   if (!given.batch.empty() && !interrupted()) {
     const auto batches = bench_batches(given, *engine, requests, progress);
     progress.clear();
@@ -233,7 +258,7 @@ int bench(Args args) {
     say(stderr, "interrupted\n");
     return kExitInterrupted;
   }
-  return same ? kExitSuccess : kExitCheckFailed;
+  return same && floors_hold ? kExitSuccess : kExitCheckFailed;
 }
 
 }  // namespace paceline::apps

@@ -48,12 +48,14 @@ Json arm_json(const ArmSummary& arm) {
   Json joint = Json::array();
   Json conditional = Json::array();
   int64_t before = arm.rounds;
+  int64_t all_accepted = 0;
   for (size_t depth = 1; depth <= arm.accepted_by_depth.size(); ++depth) {
     const int64_t accepted = arm.accepted_by_depth[depth - 1];
     joint.push_back(to_json(joint_acceptance(arm, depth)));
     conditional.push_back(arm.drafted_by_depth[depth - 1] == 0 ? Json(nullptr)
                                                                : to_json(ratio(accepted, before)));
     before = accepted;
+    all_accepted += accepted;
   }
   const bool paired = arm.pairs > 0;
   const Interval& interval = arm.speedup_interval;
@@ -70,6 +72,7 @@ Json arm_json(const ArmSummary& arm) {
       {"accepted_by_source", by_source_json(arm.accepted_by_source)},
       {"joint_acceptance", std::move(joint)},
       {"conditional_acceptance", std::move(conditional)},
+      {"expected_accepted", to_json(ratio(all_accepted, arm.rounds))},
       {"tokens_per_second", to_json(rate(arm.tokens_per_second))},
       {"speedup", paired ? Json(arm.speedup) : Json(nullptr)},
       {"speedup_interval", paired ? Json::array({interval.low, interval.high}) : Json(nullptr)},

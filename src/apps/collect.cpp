@@ -41,9 +41,10 @@ struct CollectFlags {
 Error usage(std::string what) { return {ErrorCode::BadUsage, std::move(what)}; }
 
 Result<void> CollectFlags::check() const {
-  if (!dump.folder || dump.folder->empty()) {
+  if (!dump.folder) {
     return usage("--out is missing: the folder that the dump is in, or is to be in");
   }
+  if (auto ok = dump.check("--out"); !ok) return ok;
   if (text && prompts.any()) return usage("give --text or prompts, not both");
   if (text && (prompts.raw || prompts.system)) {
     return usage("--text is recorded as it is; --raw and --system go with prompts");
@@ -99,17 +100,10 @@ Result<std::vector<Prompt>> encode(const CollectFlags& given, const Engine& engi
 
 // What decides, beside the model, which streams come of the same prompts.
 Json settings_json(const CollectFlags& given, const Engine& engine) {
-  const char* kernels = given.model.kernels == 0 ? "exact" : "wide";
-  if (given.text) {
-    return Json{{"kind", "text"}, {"piece", piece_tokens(given, engine)}, {"kernels", kernels}};
-  }
-  return Json{{"kind", "answers"},
-              {"max_tokens", given.decode.max_tokens},
-              {"context", engine.context()},
-              {"stop", given.decode.stop},
-              {"ignore_eos", given.decode.ignore_eos},
-              {"kernels", kernels},
-              {"sampling", sampling_json(given.decode.sampling)}};
+  if (!given.text) return answer_settings("answers", given.decode, given.model, engine);
+  return Json{{"kind", "text"},
+              {"piece", piece_tokens(given, engine)},
+              {"kernels", given.model.kernels == 0 ? "exact" : "wide"}};
 }
 
 std::string time_left(const CollectProgress& progress) {

@@ -11,7 +11,7 @@
 #include "apps/text_file.h"
 #include "base/sha256.h"
 #include "io/shown.h"
-#include "measure/given_text.h"
+#include "measure/reading.h"
 
 namespace paceline::apps {
 namespace {
@@ -100,14 +100,12 @@ Result<CollectProgress> collect_text(const Engine& engine, const std::vector<Pro
   CollectProgress progress;
   progress.total = pieces.size();
   progress.skipped = pieces.size() - work->size();
-  auto reader = measure::GivenTextReader::make(engine);
-  if (!reader) return reader.error();
   const auto start = std::chrono::steady_clock::now();
   for (const Prompt* piece : *work) {
     if (options.stop && options.stop()) break;
     const std::span<const TokenId> ids = piece->ids;
     StreamRecorder recorder(piece->id, piece->category, ids.first(1), options.rows);
-    if (auto read = reader->read(ids, recorder); !read) return read.error();
+    if (auto read = measure::record_given(engine, ids, recorder); !read) return read.error();
     const NewStream stream = recorder.finish_text();
     if (auto added = dump.add(stream); !added) return added.error();
     progress.count(stream);

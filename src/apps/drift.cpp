@@ -133,13 +133,6 @@ int compare_files(const DriftFlags& given) {
   return finish(given, *drift, report);
 }
 
-Result<void> write_file(const fs::path& path, std::string_view text) {
-  auto file = OutputFile::create(path.string());
-  if (!file) return file.error();
-  auto written = file->write(std::as_bytes(std::span(text)));
-  return written ? file->commit() : written;
-}
-
 Json forced_json(const measure::Forced& forced) {
   constexpr size_t kBuckets = measure::Forced::kGaps.size();
   Json by_gap = Json::array();
@@ -254,15 +247,15 @@ int run_model(DriftFlags& given) {
     accepted.push_back(arms[i].accepted_by_depth);
     const Json head{
         {"configuration", configuration_of(report, arms[i].depth_json(), arms[i].drafter)}};
-    auto written =
-        write_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"), head.dump() + "\n" + arms[i].file);
+    auto written = write_text_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"),
+                                   head.dump() + "\n" + arms[i].file);
     if (!written) return fail("drift", written.error());
   }
   report["depths"] = {arms[0].depth_json(), arms[1].depth_json()};
   report["longest_prefix"] = longest;
   report["tokens_per_second"] = std::move(rates);
   report["accepted_by_depth"] = std::move(accepted);
-  auto written = write_file(folder / "drift.json", report.dump(2) + "\n");
+  auto written = write_text_file(folder / "drift.json", report.dump(2) + "\n");
   if (!written) return fail("drift", written.error());
   if (!given.json.is_stdout()) {
     print_drift(*drift);

@@ -9,6 +9,16 @@ void DumpFlags::add(Flags& flags, const std::string& folder_flag, const std::str
                "hiddens after the trunk's final norm (default), or before it");
 }
 
+Result<void> DumpFlags::check(const std::string& folder_flag) const {
+  if (folder && folder->empty()) {
+    return Error{ErrorCode::BadUsage, folder_flag + " wants a folder, not ''"};
+  }
+  if (!folder && (type != 0 || tap != 0)) {
+    return Error{ErrorCode::BadUsage, "--dump-type and --tap go with " + folder_flag};
+  }
+  return {};
+}
+
 RowKind DumpFlags::rows(const Engine& engine) const {
   return {.tap = static_cast<Tap>(tap),
           .type = static_cast<TapType>(type),
@@ -32,6 +42,17 @@ DumpHeader DumpFlags::header(const Engine& engine, uint64_t seed, const Json& se
           .seed = seed,
           .settings = settings.dump(),
           .prompts_sha256 = prompts_sha256};
+}
+
+Json answer_settings(const std::string& kind, const DecodeFlags& decode, const ModelFlags& model,
+                     const Engine& engine) {
+  return Json{{"kind", kind},
+              {"max_tokens", decode.max_tokens},
+              {"context", engine.context()},
+              {"stop", decode.stop},
+              {"ignore_eos", decode.ignore_eos},
+              {"kernels", model.kernels == 0 ? "exact" : "wide"},
+              {"sampling", sampling_json(decode.sampling)}};
 }
 
 }  // namespace paceline::apps

@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "apps/decode_flags.h"
 #include "apps/flags.h"
 #include "apps/json_file.h"
+#include "apps/model_flags.h"
 #include "apps/stream_recorder.h"
 #include "engine/engine.h"
 #include "io/dump_writer.h"
@@ -19,11 +21,17 @@ struct DumpFlags {
 
   // folder_flag: "--out"
   void add(Flags& flags, const std::string& folder_flag, const std::string& help);
+  // Whether the rest goes with the folder.
+  Result<void> check(const std::string& folder_flag) const;
 
   RowKind rows(const Engine& engine) const;
   // settings: what else decides which streams come of the same prompts.
   DumpHeader header(const Engine& engine, uint64_t seed, const Json& settings,
                     const std::string& prompts_sha256) const;
 };
+
+// The settings of answers; kind: how they came about.
+Json answer_settings(const std::string& kind, const DecodeFlags& decode, const ModelFlags& model,
+                     const Engine& engine);
 
 }  // namespace paceline::apps

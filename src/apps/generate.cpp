@@ -7,8 +7,11 @@
 
 #include "apps/commands.h"
 #include "apps/decode_flags.h"
+#include "apps/dump_flags.h"
+#include "apps/gap_log.h"
 #include "apps/gate_report.h"
 #include "apps/generate_report.h"
+#include "apps/id_stream.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
@@ -18,6 +21,7 @@
 #include "apps/stream.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
+#include "io/output_file.h"
 
 namespace paceline::apps {
 namespace {
@@ -27,6 +31,8 @@ struct GenerateFlags {
   PromptFlags prompts;
   DecodeFlags decode;
   SpecFlags spec;
+  DumpFlags dump;
+  std::optional<std::string> gap_log;
   JsonFile json;
   int color = 0;  // index into auto, always, never
 };
@@ -36,14 +42,30 @@ Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& promp
   Request request = flags.decode.request(prompts[index].ids, flags.model.seed);
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
+  request.gaps = flags.gap_log.has_value();
   if (!scripts.empty()) request.script = scripts[index];
   return request;
+}
+
+// Records the run of one prompt under an id that is new to the dump.
+Result<ArmResult> run_recorded(const GenerateFlags& flags, const Engine& engine,
+                               const Prompt& prompt, Request request, TextSink& sink,
+                               DumpWriter& dump) {
+  StreamRecorder recorder(dump.unused_id(prompt.id), prompt.category, prompt.ids,
+                          flags.dump.rows(engine));
+  request.row_sink = &recorder;
+  auto arm = run_arm(engine, request, sink);
+  if (!arm || arm->finish_reason == FinishReason::Interrupted) return arm;
+  const int room = engine.context() - static_cast<int>(prompt.ids.size());
+  auto added = dump.add(recorder.finish(arm->finish_reason, std::min(request.max_tokens, room)));
+  return added ? std::move(arm) : added.error();
 }
 
 // Runs every arm over every prompt until all is done or Ctrl-C.
 Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engine& engine,
                                           const std::vector<Prompt>& prompts,
-                                          const std::vector<std::vector<TokenId>>& scripts) {
+                                          const std::vector<std::vector<TokenId>>& scripts,
+                                          DumpWriter* dump) {
   const bool show_text = !flags.json.is_stdout();
   const bool on_terminal = stdout_is_terminal();
   const bool color = use_color(static_cast<ColorChoice>(flags.color));
@@ -60,7 +82,8 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
             dimmed(fmt::format("-- prompt {}, depth {}", prompts[i].id, depth_name(depth))));
       }
       TextSink sink(streams, color);
-      auto arm = run_arm(engine, request, sink);
+      auto arm = dump == nullptr ? run_arm(engine, request, sink)
+                                 : run_recorded(flags, engine, prompts[i], request, sink, *dump);
       if (!arm) return arm.error();
       if (result.arms.empty()) engine.learn(arm->token_ids);  // the others write the same
       result.arms.push_back(*std::move(arm));
@@ -68,6 +91,19 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
     results.push_back(std::move(result));
   }
   return results;
+}
+
+Result<void> write_gap_log(const std::string& path, const Json& report,
+                           const std::vector<PromptResult>& results) {
+  std::string text;
+  for (const PromptResult& result : results) {
+    if (result.arms.empty()) continue;
+    const ArmResult& arm = result.arms[0];
+    if (text.empty())
+      text = gap_header_line(configuration_of(report, depth_name(arm.depth), arm.drafter));
+    text += gap_lines(result.id, arm);
+  }
+  return write_text_file(path, text);
 }
 
 }  // namespace
@@ -82,8 +118,12 @@ int generate(Args args) {
   given.spec.add(flags, "several arms side by side, such as 0,4,auto", {kAutoDepth});
   flags.group("Output");
   given.json.add_flag(flags);
+  flags.text("--gap-log", "FILE", given.gap_log,
+             "for each token, how far the second likeliest was behind the first (one arm)");
   flags.choice("--color", {"auto", "always", "never"}, given.color,
                "drafted tokens in colour by depth (default: on a terminal)");
+  flags.group("Recording");
+  given.dump.add(flags, "--dump", "record the run, with drafts and hiddens, in this folder");
 
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("generate", outcome.error());
@@ -91,7 +131,14 @@ int generate(Args args) {
   if (auto ok = given.spec.check(true); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
-  const auto sources = given.prompts.read();
+  if (auto ok = given.dump.check("--dump"); !ok) return fail("generate", ok.error());
+  if (given.dump.folder && given.spec.depths.size() > 1) {
+    return fail("generate", {ErrorCode::BadUsage, "--dump records one arm; give one --depth"});
+  }
+  if (given.gap_log && given.spec.depths.size() > 1)
+    return fail("generate", {ErrorCode::BadUsage, "--gap-log is of one arm; give one --depth"});
+  std::string prompts_sha256;
+  const auto sources = given.prompts.read(&prompts_sha256);
   if (!sources) return fail("generate", sources.error());
   const auto scripts = given.spec.read_scripts(sources->size());
   if (!scripts) return fail("generate", scripts.error());
@@ -105,12 +152,20 @@ int generate(Args args) {
     auto ok = check_request(*engine, request_for(given, *prompts, *scripts, i));
     if (!ok) return fail("generate", ok.error());
   }
+  std::optional<DumpWriter> dump;
+  if (given.dump.folder) {
+    const Json settings = answer_settings("generate", given.decode, given.model, *engine);
+    auto opened = DumpWriter::open(
+        *given.dump.folder, given.dump.header(*engine, given.model.seed, settings, prompts_sha256));
+    if (!opened) return fail("generate", opened.error());
+    dump = *std::move(opened);
+  }
   print_warnings(*engine);
   Json report = report_header("generate", given.model, *engine, given.spec.drafter_name());
   report["sampling"] = sampling_json(given.decode.sampling);
   settle_gate(*engine, given.spec, report);
 
-  const auto results = run_all(given, *engine, *prompts, *scripts);
+  const auto results = run_all(given, *engine, *prompts, *scripts, dump ? &*dump : nullptr);
   if (!results) return fail("generate", results.error());
   const bool same = std::all_of(results->begin(), results->end(),
                                 [](const PromptResult& result) { return result.identical(); });
@@ -120,6 +175,15 @@ int generate(Args args) {
   report["interrupted"] = interrupted();
   report["identical"] = same;
   report["results"] = results_json(*results);
+  if (dump) {
+    report["dump"] = Json{{"folder", *given.dump.folder},
+                          {"positions", dump->positions()},
+                          {"streams", dump->streams()},
+                          {"shards", dump->shards()}};
+  }
+  if (given.gap_log)
+    if (auto written = write_gap_log(*given.gap_log, report, *results); !written)
+      return fail("generate", written.error());
   if (auto written = given.json.write(report); !written) return fail("generate", written.error());
   if (interrupted()) return kExitInterrupted;
   return same ? kExitSuccess : kExitCheckFailed;

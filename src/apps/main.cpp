@@ -32,17 +32,23 @@ constexpr std::array kCommands = {
     Command{"drift", drift, "say whether two runs wrote the same, by token ids"},
     Command{"replay", replay, "count over a dump what drafts would have stood, without the trunk"},
     Command{"store", store, "make a store of n-grams of a dump's answers"},
+    Command{"trace", trace, "write the logits of a given text, bit for bit"},
+    Command{"trace-compare", trace_compare, "say where two traces choose differently"},
+    Command{"guard", guard, "weigh what a margin guard would cost kernels that are not exact"},
     Command{"inspect", inspect, "say what a checkpoint holds and what will run"},
     Command{"tokenize", tokenize, "text to token ids and back"},
     Command{"probe", probe, "prove on this machine that a model's blocks equal its chains"},
     Command{"parity", parity, "hold every kernel's rows against themselves, by bytes"},
+    Command{"export", run_export, "write a model as a folder in bfloat16 that transformers loads"},
+    Command{"patch", patch, "put a draft head into a checkpoint"},
+    Command{"unpatch", unpatch, "take it out again, to the byte"},
     Command{"synth", synth, "write a checkpoint with random weights and real shapes"},
 };
 
 void print_help() {
   say("Paceline writes a language model's text faster without changing a byte of it.\n\n"
       "Usage: paceline COMMAND MODEL [flags]\n\nCommands:\n");
-  for (const Command& command : kCommands) say("  {:<10}{}\n", command.name, command.what);
+  for (const Command& command : kCommands) say("  {:<15}{}\n", command.name, command.what);
   say("\nMODEL is a folder (config.json and safetensors) or a .gguf file.\n"
       "paceline COMMAND --help lists a command's flags; paceline --version names the build.\n\n"
       "Example:\n  paceline generate model.gguf --prompt \"Why is the sky blue?\"\n");

@@ -53,6 +53,7 @@ Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink
   result.finish_reason = generation->finish_reason();
   result.stats = generation->stats();
   result.logprobs = generation->logprobs();
+  result.gaps = generation->gaps();
   return result;
 }
 

@@ -17,6 +17,7 @@ struct ArmResult {
   FinishReason finish_reason = FinishReason::None;
   GenerationStats stats;
   std::vector<TokenLogprob> logprobs;
+  std::vector<TokenGap> gaps;
 };
 
 // Writes pieces of text to standard output, drafts that stood in colour; or writes nothing.

@@ -178,13 +178,6 @@ std::vector<GgufKeyValue> gguf_metadata(const SynthJob& job, const SynthVocab& v
   return keys;
 }
 
-Result<void> write_text(const fs::path& path, const std::string& text) {
-  auto file = OutputFile::create(path);
-  if (!file) return file.error();
-  auto written = file->write(std::as_bytes(std::span(text)));
-  return written ? file->commit() : written;
-}
-
 // The files of a safetensors folder but the weights.
 Result<void> write_folder_texts(const SynthJob& job, const SynthVocab& vocab,
                                 std::vector<std::string>& files) {
@@ -197,7 +190,7 @@ Result<void> write_folder_texts(const SynthJob& job, const SynthVocab& vocab,
   files.reserve(files.size() + std::size(texts) + 1);
   for (const auto& [name, text] : texts) {
     const fs::path path = job.folder / name;
-    if (auto written = write_text(path, text + "\n"); !written) return written;
+    if (auto written = write_text_file(path, text + "\n"); !written) return written;
     files.push_back(path.string());
   }
   return {};

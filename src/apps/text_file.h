@@ -1,4 +1,4 @@
-// Reads whole files, and standard input as "-".
+// Reads whole files; standard input as "-".
 #pragma once
 
 #include <string>

@@ -14,6 +14,7 @@ namespace paceline::apps {
 inline constexpr int kExitSuccess = 0;
 inline constexpr int kExitCheckFailed = 1;    // a check said no
 inline constexpr int kExitBadInput = 2;       // bad usage, a bad file
+inline constexpr int kExitUndecided = 3;      // of trace-compare alone
 inline constexpr int kExitInterrupted = 130;  // Ctrl-C
 
 // Prints one line, "paceline COMMAND: sentence", and returns the exit status of the error's kind.

@@ -146,21 +146,12 @@ Result<void> Engine::State::open_head(const Checkpoint& checkpoint,
   std::optional<Error> fault = search.fault;
   if (search.found) {
     const FoundHead& found = *search.found;
-    const HeadConfig& config = found.tensors.config;
     const std::string name = shown_path(found.file);
-    const std::string trunk = config.trunk_sha256.empty() ? "" : checkpoint.sha256().value_or("");
-    if (!found.in_checkpoint && config.trunk_sha256 != trunk) {
-      warnings.push_back(fmt::format(
-          "{} was trained for a model with the SHA-256 {}, and this one has {}; what it drafts may "
-          "seldom stand",
-          name, config.trunk_sha256, trunk));
-    }
-    if (!config.family.empty() && config.family != model->info().family) {
-      warnings.push_back(fmt::format("{} was trained for family {}, and this model is of family {}",
-                                     name, config.family, model->info().family));
-    }
     auto taken = take_head(found.tensors, {found.file, found.in_checkpoint, found.sha256, {}});
-    if (taken) return {};
+    if (taken) {
+      warn_of_another_trunk(checkpoint, name);
+      return {};
+    }
     fault = Error{taken.error().code, fmt::format("{}: {}", name, taken.error().message)};
   }
   if (fault && !asked.empty()) return *fault;
@@ -174,6 +165,22 @@ Result<void> Engine::State::open_head(const Checkpoint& checkpoint,
         fmt::join(search.places, ", "));
   }
   return {};
+}
+
+// A head that fits, but was trained for another model. Inside a checkpoint it goes with it.
+void Engine::State::warn_of_another_trunk(const Checkpoint& checkpoint, const std::string& name) {
+  const HeadConfig& config = head_in_use.info.config;
+  const std::string digest = config.trunk_sha256.empty() ? "" : checkpoint.sha256().value_or("");
+  if (!head_in_use.in_checkpoint && config.trunk_sha256 != digest) {
+    warnings.push_back(fmt::format(
+        "{} was trained for a model with the SHA-256 {}, and this one has {}; what it drafts may "
+        "seldom stand",
+        name, config.trunk_sha256, digest));
+  }
+  if (!config.family.empty() && config.family != model->info().family) {
+    warnings.push_back(fmt::format("{} was trained for family {}, and this model is of family {}",
+                                   name, config.family, model->info().family));
+  }
 }
 
 Result<void> Engine::State::take_head(const HeadTensors& tensors, HeadInUse about) {

@@ -73,6 +73,7 @@ struct Request {
   std::vector<TokenId> script = {};
   SamplingOptions sampling = {};  // greedy unless asked for otherwise
   int logprobs = -1;  // -1: none; n >= 0: each token's own and those of the n most likely
+  bool gaps = false;  // keep how far the second likeliest token was behind the first
   // Draft although the gate has not found the trunk exact: the text may differ from plain text.
   bool allow_inexact = false;
   // Gets every committed row; not owned, and must outlive the generation. The whole prompt is read
@@ -88,6 +89,16 @@ struct TokenLogprob {
   TokenId id = 0;
   double logprob = 0;                           // natural logarithm, of raw logits
   std::vector<std::pair<TokenId, double>> top;  // descending, ties by id
+};
+
+// The two largest logits of the row that a token was chosen from.
+struct TokenGap {
+  int position = 0;  // of the row, in prompt and output
+  TokenId token = 0;
+  TokenId top1 = 0;
+  TokenId top2 = 0;         // -1 in a vocabulary of one
+  float gap = 0;            // the largest float then
+  bool ends_round = false;  // the last token of its round, or the prefill's own
 };
 
 // Text that has become certain: whole UTF-8 characters, and no part of a stop string.
@@ -162,6 +173,7 @@ class Generation {
   const std::vector<EmittedToken>& tokens() const;  // the end token among them, if one came
   const std::string& text() const;  // what has become certain, without end token and stop string
   const std::vector<TokenLogprob>& logprobs() const;
+  const std::vector<TokenGap>& gaps() const;
   const GenerationStats& stats() const;
   const char* drafter() const;  // "none", "lookup", "scripted", "mtp", "union"
   // Whether the request asked for drafts and the gate declined: the run is plain.

@@ -46,6 +46,7 @@ struct Engine::State {
   bool has_head_in(DrafterKind kind) const;
   // asked: the file, or none named.
   Result<void> open_head(const Checkpoint& checkpoint, const std::filesystem::path& asked);
+  void warn_of_another_trunk(const Checkpoint& checkpoint, const std::string& name);
   Result<void> take_head(const HeadTensors& tensors, HeadInUse about);
   Result<void> take_pass_memory();
   std::vector<TokenId> probe_ids() const;  // the text that probes walk over

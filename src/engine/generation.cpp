@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "engine/generation_state.h"
 #include "engine/logprobs.h"
 #include "kernels/argmax.h"
+#include "kernels/top_logits.h"
 
 namespace paceline {
 namespace {
@@ -48,6 +50,10 @@ Generation::State::State(Request request_, Engine::State& engine_, Sequence seq_
   stats.begin(limit);
   tokens.reserve(budget);
   if (request.logprobs >= 0) logprobs.reserve(budget);
+  if (request.gaps) {
+    gaps.reserve(budget);
+    top_two_.reserve(3);
+  }
   pieces_.reserve(limit + 2);
   views_.reserve(limit + 2);
 }
@@ -132,6 +138,7 @@ bool Generation::State::emit(const EmittedToken& token, std::span<const float> l
     const bool greedy = request.sampling.is_greedy();  // then it is, without looking
     request.row_sink->chosen(token.id, greedy || argmax(logits) == token.id);
   }
+  if (request.gaps) add_gap(token, logits);
   const bool is_end = std::binary_search(engine.end_ids.begin(), engine.end_ids.end(), token.id);
   if (decoder && !is_end) {  // an end token is no text, whether it ends or not
     decoder->add(token.id, decoded);
@@ -143,6 +150,18 @@ bool Generation::State::emit(const EmittedToken& token, std::span<const float> l
     finish(FinishReason::Length, token);
   }
   return !done;
+}
+
+void Generation::State::add_gap(const EmittedToken& token, std::span<const float> logits) {
+  top_logits(logits, 2, top_two_);
+  const bool alone = top_two_.size() < 2;
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  gaps.push_back({.position = stats.prompt_tokens + static_cast<int>(tokens.size()) - 2,
+                  .token = token.id,
+                  .top1 = top_two_.empty() ? -1 : top_two_[0].first,
+                  .top2 = alone ? -1 : top_two_[1].first,
+                  .gap = alone ? kLargest : top_two_[0].second - top_two_[1].second,
+                  .ends_round = token.depth == 0});
 }
 
 // Text up to byte `certain` of what was decoded is certain now.
@@ -199,6 +218,7 @@ FinishReason Generation::finish_reason() const { return state_->reason; }
 const std::vector<EmittedToken>& Generation::tokens() const { return state_->tokens; }
 const std::string& Generation::text() const { return state_->text; }
 const std::vector<TokenLogprob>& Generation::logprobs() const { return state_->logprobs; }
+const std::vector<TokenGap>& Generation::gaps() const { return state_->gaps; }
 const GenerationStats& Generation::stats() const { return state_->stats; }
 const char* Generation::drafter() const { return state_->drafter_name; }
 bool Generation::declined() const { return state_->declined; }

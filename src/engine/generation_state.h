@@ -49,6 +49,7 @@ struct Generation::State final : TokenSink {
   std::string text;     // what is certain
   std::vector<EmittedToken> tokens;
   std::vector<TokenLogprob> logprobs;
+  std::vector<TokenGap> gaps;
 
   bool prefilled = false;
   bool done = false;
@@ -71,7 +72,10 @@ struct Generation::State final : TokenSink {
   void finish(FinishReason why, const EmittedToken& token);
   void release(size_t certain, const EmittedToken& token);
 
+  void add_gap(const EmittedToken& token, std::span<const float> logits);
+
   OpenRound round_;
+  std::vector<std::pair<TokenId, float>> top_two_;
   double open_seconds_ = 0;  // that opening the step took
   std::vector<Piece> pieces_;
   std::vector<TextPiece> views_;

@@ -97,7 +97,10 @@ class Search {
 }  // namespace
 
 fs::path head_side_file(const fs::path& model) {
-  fs::path side = model;
+  std::error_code failure;
+  const fs::path real = fs::canonical(model, failure);
+  const bool in_hub_cache = !failure && real.parent_path().filename() == "blobs";
+  fs::path side = failure || in_hub_cache ? model : real;
   side += ".mtp.safetensors";
   return side;
 }

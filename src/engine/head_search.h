@@ -26,7 +26,8 @@ struct HeadSearch {
   std::vector<std::string> places;  // looked at, as the user would write them
 };
 
-// The side file of a GGUF model: MODEL.gguf.mtp.safetensors.
+// The side file of a GGUF model: MODEL.gguf.mtp.safetensors. A link is followed, so that every name
+// of a file finds its head, but for the links of a hub's cache, whose blobs are nobody's to touch.
 std::filesystem::path head_side_file(const std::filesystem::path& model);
 
 // $XDG_DATA_HOME/paceline/heads, else ~/.local/share/paceline/heads; empty where there is no home.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/gguf_vocab.h"
 #include "text/bpe.h"
 
 namespace paceline {
@@ -18,34 +19,10 @@ Error in_file(const Checkpoint& checkpoint, const Error& error) {
 }
 
 Result<std::unique_ptr<Tokenizer>> tokenizer_of_gguf(const Metadata& metadata) {
-  const auto model = metadata.text("tokenizer.ggml.model");
-  if (!model) return std::unique_ptr<Tokenizer>();
-  const auto tokens = metadata.texts("tokenizer.ggml.tokens");
-  if (!tokens) return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.tokens"};
-  const auto merges = metadata.texts("tokenizer.ggml.merges");
-  const auto scores = metadata.numbers("tokenizer.ggml.scores");
-  if (*model == "gpt2" && !merges) {
-    return Error{ErrorCode::BadFormat, "no list of texts tokenizer.ggml.merges"};
-  }
-  const auto types = metadata.integers("tokenizer.ggml.token_type");
-  if (!types) return Error{ErrorCode::BadFormat, "no list of integers tokenizer.ggml.token_type"};
-  std::vector<int32_t> token_types;
-  token_types.reserve(types->size());
-  for (const int64_t type : *types) {  // an odd type is refused by name in make_bpe
-    token_types.push_back(type == static_cast<int32_t>(type) ? static_cast<int32_t>(type) : -1);
-  }
-  return make_bpe(
-      GgufVocab{.model = *model,
-                .tokens = *tokens,
-                .merges = merges.value_or(std::vector<std::string_view>()),
-                .scores = scores.value_or(std::vector<double>()),
-                .token_types = token_types,
-                .pre = metadata.text("tokenizer.ggml.pre").value_or(std::string_view()),
-                .bos = metadata.integer("tokenizer.ggml.bos_token_id"),
-                .eos = metadata.integer("tokenizer.ggml.eos_token_id"),
-                .eot = metadata.integer("tokenizer.ggml.eot_token_id"),
-                .adds_bos = metadata.boolean("tokenizer.ggml.add_bos_token").value_or(false),
-                .adds_space = metadata.boolean("tokenizer.ggml.add_space_prefix").value_or(true)});
+  const auto lists = read_gguf_vocab(metadata);
+  if (!lists) return lists.error();
+  if (!*lists) return std::unique_ptr<Tokenizer>();
+  return make_bpe((*lists)->vocab());
 }
 
 // A whole file, empty where there is none; refused above `limit` bytes.

@@ -52,17 +52,22 @@ Result<Begun> Engine::State::begin_sequence(std::span<const TokenId> prompt, int
   const auto match =
       prefixes.find(prompt.first(prompt.size() - 1), with_head ? head->info().config.modules : 0);
   Begun begun;
-  auto trunk = match.state != nullptr && !reads_anew ? match.state->fork(capacity, match.length)
-                                                     : model->make_state(capacity, cache);
-  if (!trunk) return trunk.error();
-  begun.trunk = std::move(*trunk);
-  // The head goes on where the trunk does, or from the beginning.
-  if (const int shared = begun.trunk->length(); with_head && shared > 0) {
-    auto forked = match.head->fork(capacity + 1, shared);
+  if (match.state != nullptr && !reads_anew) {
+    int shared = match.length;
+    if (with_head) {  // both go on at one place, or begin anew
+      auto rows = match.head->fork(capacity + 1, shared);
+      if (!rows) return rows.error();
+      begun.head = std::move(*rows);
+      shared = begun.head->length(0);
+    }
+    auto forked = match.state->fork(capacity, shared);
     if (!forked) return forked.error();
-    begun.head = std::move(*forked);
+    begun.trunk = std::move(*forked);
+    if (!with_head || begun.trunk->length() == shared) return begun;
   }
-  return begun;
+  auto made = model->make_state(capacity, cache);
+  if (!made) return made.error();
+  return Begun{std::move(*made), nullptr};
 }
 
 DrafterKind Engine::State::drafter_for(const Request& request) const {

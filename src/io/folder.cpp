@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/folder_edit.h"
 #include "io/part_name.h"
 #include "io/safetensors_index.h"
 #include "io/safetensors_reader.h"
@@ -18,8 +19,6 @@ namespace paceline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kIndexName = "model.safetensors.index.json";
-constexpr const char* kSingleName = "model.safetensors";
 constexpr size_t kNamesInAnError = 20;
 constexpr int kDeepestNesting = 256;  // known files stay below 20; whoever reads may recurse
 
@@ -360,6 +359,10 @@ class FolderReader {
 
 }  // namespace
 
-Result<Folder> open_folder(const fs::path& path) { return FolderReader(path).read(); }
+Result<Folder> open_folder(const fs::path& path, Unfinished unfinished) {
+  if (unfinished == Unfinished::Refused)
+    if (auto whole = refuse_unfinished(path); !whole) return whole.error();
+  return FolderReader(path).read();
+}
 
 }  // namespace paceline

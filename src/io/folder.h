@@ -12,8 +12,8 @@
 namespace paceline {
 
 struct Folder {
-  std::vector<WeightFile> files;  // sorted by name
-  std::vector<Tensor> tensors;    // file by file, within one by offset
+  std::vector<WeightFile> files;                // sorted by name
+  std::vector<Tensor> tensors;                  // file by file, within one by offset
   std::map<std::string, std::string> metadata;  // of the files; of two values the first
   std::string config_json;
   std::string generation_config_json;
@@ -35,9 +35,17 @@ struct Folder {
 //
 // JSON files with brackets more than 256 deep are refused, for all who will read them.
 //
+// A folder whose patch is not whole (io/folder_edit.h) is refused, but to the patcher itself.
+//
 // Links are followed for reading. Only the shards that an index names must, links resolved, lie in
 // the folder; except in a Hugging Face cache, where snapshots/<revision>/ links into blobs/ beside
 // snapshots/.
-Result<Folder> open_folder(const std::filesystem::path& path);
+enum class Unfinished { Refused, Allowed };
+Result<Folder> open_folder(const std::filesystem::path& path,
+                           Unfinished unfinished = Unfinished::Refused);
+
+// The name of the index, and of weights that are one file.
+inline constexpr const char* kIndexName = "model.safetensors.index.json";
+inline constexpr const char* kSingleName = "model.safetensors";
 
 }  // namespace paceline

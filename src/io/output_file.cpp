@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -65,14 +66,89 @@ Result<void> OutputFile::commit() {
   if (::close(std::exchange(fd_, -1)) != 0) return failed("cannot be closed");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("cannot be put in its place");
   temporary_.clear();
-  // The name is on disk only when its folder is; a file system that cannot do this is no fault.
-  const fs::path folder = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  // Here the file stands already: what its folder says is no reason to deny it.
+  (void)sync_folder(path_.parent_path());
+  return {};
+}
+
+Result<OutputFolder> OutputFolder::create(const fs::path& given, const char* flag) {
+  const auto bad = [&](ErrorCode code, const std::string& what) {
+    return Error{code, fmt::format("{} {}: {}", flag, shown_path(given), what)};
+  };
+  std::error_code failure;
+  // Through links, and without the slash at the end, whose file name is empty.
+  fs::path path = fs::weakly_canonical(fs::absolute(given, failure), failure);
+  if (given.empty() || failure) return bad(ErrorCode::BadUsage, "no name of a folder");
+  if (!path.has_filename()) path = path.parent_path();
+  const bool exists = fs::exists(path, failure);
+  if (exists && !fs::is_directory(path, failure))
+    return bad(ErrorCode::BadUsage, "there is a file of that name");
+  if (exists && !fs::is_empty(path, failure))
+    return bad(ErrorCode::BadUsage, "the folder is not empty; choose a new one");
+  const fs::path parent = path.parent_path();
+  if (!fs::is_directory(parent, failure))
+    return bad(ErrorCode::BadUsage, "the folder that it would stand in does not exist");
+  OutputFolder folder;
+  folder.path_ = path;
+  fs::path temporary = parent / fmt::format(".{}.{}.part", path.filename().native(), ::getpid());
+  if (::mkdir(temporary.c_str(), 0777) != 0)
+    return bad(ErrorCode::Io, fmt::format("cannot be made: {}", std::strerror(errno)));
+  folder.temporary_ = std::move(temporary);
+  return folder;
+}
+
+OutputFolder::~OutputFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+OutputFolder::OutputFolder(OutputFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), temporary_(std::exchange(other.temporary_, {})) {}
+
+OutputFolder& OutputFolder::operator=(OutputFolder&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  return *this;
+}
+
+Result<void> OutputFolder::commit() {
+  check(!temporary_.empty(), "OutputFolder: committed twice");
+  if (auto synced = sync_folder(temporary_); !synced) return synced;
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    return Error{ErrorCode::Io, fmt::format("{}: cannot be put in its place: {}", shown_path(path_),
+                                            std::strerror(errno))};
+  temporary_.clear();
+  (void)sync_folder(path_.parent_path());
+  return {};
+}
+
+Result<void> write_text_file(const fs::path& path, std::string_view text) {
+  auto file = OutputFile::create(path);
+  if (!file) return file.error();
+  auto written = file->write(std::as_bytes(std::span(text)));
+  return written ? file->commit() : written;
+}
+
+Result<void> sync_folder(const fs::path& given) {
+  const fs::path folder = given.empty() ? fs::path(".") : given;
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fault = fd < 0 ? errno : 0;
   if (fd >= 0) {
-    ::fsync(fd);
+    if (::fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) fault = errno;
     ::close(fd);
   }
-  return {};
+  if (fault == 0) return {};
+  return Error{ErrorCode::Io, fmt::format("{}: cannot be written to disk: {}", shown_path(folder),
+                                          std::strerror(fault))};
+}
+
+Result<void> check_room(const fs::path& folder, uint64_t bytes) {
+  std::error_code failure;
+  const auto space = fs::space(folder, failure);
+  if (failure || space.available >= bytes) return {};
+  return Error{ErrorCode::Io, fmt::format("{}: {} bytes are needed, {} are free; nothing was "
+                                          "changed",
+                                          shown_path(folder), bytes, space.available)};
 }
 
 }  // namespace paceline

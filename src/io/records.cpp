@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "base/check.h"
@@ -87,7 +85,7 @@ Result<Dump> open_records(const fs::path& path, int width) {
   RecordHead last;
   for (size_t i = 0; i < n; ++i) {
     const RecordHead head = head_at(all, i, bytes);
-    constexpr uint32_t kMost = std::numeric_limits<int32_t>::max();
+    constexpr uint32_t kMost = uint32_t{1} << 24;  // as integers, most floats are beyond it
     if (head.pos >= kMost || head.token >= kMost) {
       return Error{ErrorCode::BadFormat,
                    fmt::format("{}: record {} has position {} and token {}; the width is hardly {}",

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+
 namespace paceline {
 
 // A folder that is gone with all its files when the test is done. Its name has a space and letters

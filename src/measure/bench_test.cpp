@@ -26,7 +26,7 @@ TEST(EndsInCycle, SeesATailThatRepeats) {
   EXPECT_TRUE(ends_in_cycle(ids));
   for (int i = 0; i < 20; ++i) ids.push_back(200 + i);  // and gets out of it again
   EXPECT_FALSE(ends_in_cycle(ids));
-  EXPECT_FALSE(ends_in_cycle({1, 1, 1, 1}));  // too short to tell
+  EXPECT_FALSE(ends_in_cycle(std::vector<TokenId>{1, 1, 1, 1}));  // too short to tell
 }
 
 }  // namespace

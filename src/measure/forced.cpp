@@ -5,24 +5,23 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "kernels/top_logits.h"
+#include "measure/reading.h"
 
 namespace paceline::measure {
 namespace {
 
-constexpr int kPromptChunk = 64;
-
 struct Choice {
   TokenId id = 0;
-  float gap = 0;
+  float gap = 0;  // how far the next is below it
 };
 
-// The largest logit, the first of equals, and how far the next is below it.
 Choice choice_of(std::span<const float> logits) {
-  const auto best = std::max_element(logits.begin(), logits.end());
-  float next = -std::numeric_limits<float>::infinity();
-  for (auto it = logits.begin(); it != logits.end(); ++it)
-    if (it != best) next = std::max(next, *it);
-  return {static_cast<TokenId>(best - logits.begin()), *best - next};
+  std::vector<std::pair<TokenId, float>> top;
+  top_logits(logits, 2, top);
+  check(!top.empty(), "a vocabulary has words");
+  const float next = top.size() > 1 ? top[1].second : -std::numeric_limits<float>::infinity();
+  return {top[0].first, top[0].second - next};
 }
 
 int rank_of(std::span<const float> logits, TokenId id) {
@@ -33,40 +32,17 @@ int rank_of(std::span<const float> logits, TokenId id) {
   return rank;
 }
 
-// Calls see(i, logits) for every i of the output: the logits that token i is chosen from.
+// The prompt's last token is the first row that chooses.
 Result<void> read_forced(const Engine& engine, std::span<const TokenId> prompt,
                          std::span<const TokenId> ids, int width, const std::function<bool()>& stop,
-                         const std::function<void(int, std::span<const float>)>& see) {
-  check(!prompt.empty() && width >= 1, "a text behind a prompt, in blocks");
-  const Model& model = engine.model();
-  const int total = static_cast<int>(prompt.size() + ids.size());
-  if (total > engine.context())
-    return Error{ErrorCode::TooLarge, "prompt and output are longer than the context"};
-  auto state = model.make_state(total, engine.cache_type());
-  if (!state) return state.error();
-  auto workspace = model.make_workspace(std::max(kPromptChunk, width), width);
-  if (!workspace) return workspace.error();
-  Block block(std::max(kPromptChunk, width));
-
-  // The prompt's last token is the first row that chooses, in a block like those behind it.
+                         const SeeLogits& see) {
+  check(!prompt.empty() && !ids.empty(), "a text behind a prompt");
   std::vector<TokenId> text(prompt.begin(), prompt.end());
   text.insert(text.end(), ids.begin(), ids.end());
   const int first = static_cast<int>(prompt.size()) - 1;
-  const int end = total - 1;  // nothing is chosen behind the last token
-  for (int at = 0; at < end;) {
-    if (stop && stop()) return Error{ErrorCode::Interrupted, "interrupted"};
-    const int n = at < first ? std::min(kPromptChunk, first - at) : std::min(width, end - at);
-    block.reset(at);
-    for (int i = 0; i < n; ++i) block.add(text[at + i]);
-    const bool chooses = at >= first;
-    const auto out =
-        model.forward(block, **state, chooses ? LogitRows::All : LogitRows::None, **workspace);
-    if (chooses)
-      for (int i = 0; i < n; ++i) see(at + i - first, out.logits.row(i));
-    (*state)->commit(n);
-    at += n;
-  }
-  return {};
+  return read_given(
+      engine, text, {.first = first, .width = width, .stop = stop},
+      [&](int position, std::span<const float> logits) { see(position - first, logits); });
 }
 
 }  // namespace

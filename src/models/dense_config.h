@@ -78,6 +78,9 @@ Result<std::string> family_of(const Checkpoint& checkpoint);
 
 // Every number is checked against what the others allow; a fault names the file and the key.
 Result<DenseConfig> read_dense_config(const Checkpoint& checkpoint, const DenseFamily& family);
+// The same for whichever family the checkpoint names (models/registry.cpp); Unsupported, with those
+// that are known, for another.
+Result<DenseConfig> read_config(const Checkpoint& checkpoint);
 
 // --- for family files ----------------------------------------------------------------------------
 

@@ -293,15 +293,15 @@ Result<std::unique_ptr<DraftHead>> DenseHead::make(const DenseTrunk& trunk,
 
 }  // namespace
 
-std::vector<HeadShape> dense_head_shapes(const DenseTrunk& trunk, int modules) {
-  const int64_t dim = trunk.config.dim;
+std::vector<HeadShape> dense_head_shapes(const DenseConfig& layer, int modules) {
+  const int64_t dim = layer.dim;
   std::vector<HeadShape> shapes;
   for (int k = 0; k < modules; ++k) {
     const std::string prefix = head_prefix(k);
     shapes.push_back({prefix + "fc.weight", {dim, 2 * dim}});
     shapes.push_back({prefix + "pre_fc_norm_embedding.weight", {dim}});
     shapes.push_back({prefix + "pre_fc_norm_hidden.weight", {dim}});
-    for (const LayerTensor& tensor : layer_tensors(layer_config(trunk))) {
+    for (const LayerTensor& tensor : layer_tensors(layer)) {
       std::vector<int64_t> shape = {tensor.n_out};
       if (tensor.kind == LayerTensor::Kind::Matrix) shape.push_back(tensor.n_in);
       shapes.push_back({layer_prefix(k) + tensor.safetensors, std::move(shape)});
@@ -309,6 +309,10 @@ std::vector<HeadShape> dense_head_shapes(const DenseTrunk& trunk, int modules) {
     shapes.push_back({prefix + "norm.weight", {dim}});
   }
   return shapes;
+}
+
+std::vector<HeadShape> dense_head_shapes(const DenseTrunk& trunk, int modules) {
+  return dense_head_shapes(layer_config(trunk), modules);
 }
 
 Result<std::unique_ptr<DraftHead>> make_dense_head(const DenseTrunk& trunk,

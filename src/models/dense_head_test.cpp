@@ -241,6 +241,44 @@ TEST(DenseHead, ARowDoesNotDependOnHowManyAreReadAtATime) {
   }
 }
 
+// Case 32: whatever stands in the workspace between two rows, a NaN everywhere among them.
+TEST(DenseHead, NothingThatIsLeftInTheWorkspaceIsRead) {
+  const auto trunk = load_golden(goldens() / "llama/gguf_quant", {});
+  const auto head = made_head(*trunk, random_head(*trunk, {}, 5));
+  const int dim = head->info().dim;
+  const auto run = [&](bool poisoned) {
+    auto workspace = head->make_workspace(16);
+    auto state = head->make_state(20, CacheType::F16);
+    Floats hidden(static_cast<size_t>(dim), 0.25f), all;
+    for (TokenId token = 1; token <= 12; ++token) {
+      if (poisoned) {
+        auto other = head->make_state(16, CacheType::F16);
+        const Floats nans(static_cast<size_t>(16) * dim, std::nanf(""));
+        const std::vector<TokenId> tokens(16, 7);
+        const HeadOut out = head->forward({.module = 0,
+                                           .hidden = {nans.data(), 16, dim},
+                                           .tokens = tokens,
+                                           .n_next = 16,
+                                           .logits = true},
+                                          **other, **workspace);
+        EXPECT_TRUE(std::isnan(out.next.row(0)[0]) && std::isnan(out.logits[0]));
+      }
+      const HeadOut out = head->forward({.module = 0,
+                                         .hidden = {hidden.data(), 1, dim},
+                                         .tokens = {&token, 1},
+                                         .n_next = 1,
+                                         .logits = true},
+                                        **state, **workspace);
+      std::ranges::copy(out.next.row(0), hidden.begin());
+      all.insert(all.end(), out.logits.begin(), out.logits.end());
+    }
+    return all;
+  };
+  const Floats clean = run(false);
+  EXPECT_TRUE(std::ranges::all_of(clean, [](float x) { return std::isfinite(x); }));
+  EXPECT_TRUE(same_bytes(run(true), clean));
+}
+
 TEST(DenseHead, AShortlistScoresWhatTheWholeVocabularyScoresThere) {
   for (const char* name : {"llama/gguf_quant", "llama/f16", "llama/llama3", "qwen3/gguf"}) {
     const auto trunk = load_golden(goldens() / name, {});

@@ -116,9 +116,11 @@ void read(ConfigReader& in, DenseConfig& c) {
 
 }  // namespace
 
+DenseFamily gemma3_family() { return {"gemma3", "text_config", read}; }
+
 Result<std::unique_ptr<Model>> load_gemma3(const Checkpoint& checkpoint,
                                            const LoadOptions& options) {
-  return load_dense_decoder({"gemma3", "text_config", read}, checkpoint, options);
+  return load_dense_decoder(gemma3_family(), checkpoint, options);
 }
 
 }  // namespace paceline

@@ -210,10 +210,10 @@ Result<HeadTensors> read_head(const Checkpoint& checkpoint) {
 
 std::map<std::string, std::string> head_metadata(const HeadConfig& config) {
   Entries metadata = {{"paceline.head", kVersion},
-                       {"paceline.tap", to_string(config.tap)},
-                       {"paceline.tap_type", to_string(config.tap_type)},
-                       {"paceline.modules", std::to_string(config.modules)},
-                       {"paceline.depths", std::to_string(config.depths)}};
+                      {"paceline.tap", to_string(config.tap)},
+                      {"paceline.tap_type", to_string(config.tap_type)},
+                      {"paceline.modules", std::to_string(config.modules)},
+                      {"paceline.depths", std::to_string(config.depths)}};
   for (const auto& [key, text] : {std::pair{"paceline.family", &config.family},
                                   std::pair{"paceline.trunk_sha256", &config.trunk_sha256},
                                   std::pair{"paceline.numerics", &config.numerics},
@@ -263,8 +263,7 @@ Result<void> check_head(const HeadTensors& head, std::span<const HeadShape> shap
     }
   }
   for (const auto& [name, _] : head.tensors) {
-    if (std::ranges::none_of(shapes, [&](const HeadShape& s) { return s.name == name; }))
-      unused.push_back(name);
+    if (std::ranges::find(shapes, name, &HeadShape::name) == shapes.end()) unused.push_back(name);
   }
   const auto tell = [&](const char* what, const std::vector<std::string>& names) {
     if (names.empty()) return;

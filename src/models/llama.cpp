@@ -18,9 +18,11 @@ void read(ConfigReader& in, DenseConfig& c) {
 
 }  // namespace
 
+DenseFamily llama_family() { return {"llama", nullptr, read}; }
+
 Result<std::unique_ptr<Model>> load_llama(const Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  return load_dense_decoder({"llama", nullptr, read}, checkpoint, options);
+  return load_dense_decoder(llama_family(), checkpoint, options);
 }
 
 }  // namespace paceline

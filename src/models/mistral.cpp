@@ -19,9 +19,11 @@ void read(ConfigReader& in, DenseConfig& c) {
 
 }  // namespace
 
+DenseFamily mistral_family() { return {"mistral", nullptr, read}; }
+
 Result<std::unique_ptr<Model>> load_mistral(const Checkpoint& checkpoint,
                                             const LoadOptions& options) {
-  return load_dense_decoder({"mistral", nullptr, read}, checkpoint, options);
+  return load_dense_decoder(mistral_family(), checkpoint, options);
 }
 
 }  // namespace paceline

@@ -16,9 +16,11 @@ void read(ConfigReader& in, DenseConfig& c) {
 
 }  // namespace
 
+DenseFamily qwen2_family() { return {"qwen2", nullptr, read}; }
+
 Result<std::unique_ptr<Model>> load_qwen2(const Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  return load_dense_decoder({"qwen2", nullptr, read}, checkpoint, options);
+  return load_dense_decoder(qwen2_family(), checkpoint, options);
 }
 
 }  // namespace paceline

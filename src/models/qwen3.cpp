@@ -19,9 +19,11 @@ void read(ConfigReader& in, DenseConfig& c) {
 
 }  // namespace
 
+DenseFamily qwen3_family() { return {"qwen3", nullptr, read}; }
+
 Result<std::unique_ptr<Model>> load_qwen3(const Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  return load_dense_decoder({"qwen3", nullptr, read}, checkpoint, options);
+  return load_dense_decoder(qwen3_family(), checkpoint, options);
 }
 
 }  // namespace paceline

@@ -47,15 +47,6 @@ WeightType kernel_type(DType type) {
   }
 }
 
-// Row r of a matrix whose heads rotate halves, in a file whose heads rotate pairs.
-int64_t source_row(int64_t row, RowOrder order, int head_dim) {
-  if (order == RowOrder::AsStored) return row;
-  const int64_t head = row / head_dim;
-  const int64_t within = row % head_dim;
-  const int64_t half = head_dim / 2;
-  return head * head_dim + 2 * (within % half) + within / half;
-}
-
 // The weight that a tensor of scales or offsets belongs to, by the names that packed checkpoints
 // use; empty for any other tensor.
 std::string companion_of(std::string_view name) {
@@ -116,6 +107,14 @@ class ReadAhead {
 };
 
 }  // namespace
+
+int64_t source_row(int64_t row, RowOrder order, int head_dim) {
+  if (order == RowOrder::AsStored) return row;
+  const int64_t head = row / head_dim;
+  const int64_t within = row % head_dim;
+  const int64_t half = head_dim / 2;
+  return head * head_dim + 2 * (within % half) + within / half;
+}
 
 WeightLoader::WeightLoader(const Checkpoint& checkpoint, WeightsType type)
     : checkpoint_(checkpoint), type_(type) {}

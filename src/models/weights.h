@@ -19,6 +19,7 @@ namespace paceline {
 // Which row of the file becomes row r. Llama's GGUF files keep the rows of q and k in the order of
 // rotated pairs (2i, 2i + 1); the kernels rotate halves.
 enum class RowOrder { AsStored, PairsToHalves };
+int64_t source_row(int64_t row, RowOrder order, int head_dim);
 
 // Collects what a family asks for, then packs it all into one block of huge-page memory. Faults are
 // remembered and reported together by load().

@@ -84,7 +84,8 @@ HeadOut HeadDrafter::read(int module, int from, int n, int n_next, bool logits,
   const Mat<const float> inputs(modules_[module].inputs.data(), kWorkspaceRows, dim_);
   row_tokens_.clear();
   for (int i = 0; i < n; ++i) {
-    const auto at = static_cast<size_t>(state_->rows(module) + i + module + 1);
+    const auto row = static_cast<size_t>(state_->rows(module) + i);
+    const size_t at = row + static_cast<size_t>(module) + 1;
     row_tokens_.push_back(at < text_.size() ? text_[at] : chain[at - text_.size()]);
   }
   return head_->forward({.module = module,
@@ -126,8 +127,12 @@ int HeadDrafter::settled_length() {
 
 // --- drafts --------------------------------------------------------------------------------------
 
+// A single module reads what is aside together with the newest row.
 void HeadDrafter::start() {
-  catch_up();
+  if (n_modules_ > 1)
+    catch_up();
+  else
+    state_->rollback(0);
   depth_ = 0;
 }
 
@@ -153,9 +158,11 @@ Draft HeadDrafter::next(std::span<const TokenId> chain) {
   return draft;
 }
 
-// Depth 1 is the first module's newest row, which is text and stands. Depth d <= K has the rows of
-// module d - 1 that depend on the chain, the last of which scores; each module hands its own on.
+// Depth 1 reads what the first module has aside; those rows are text and stand. Depth d <= K has
+// the rows of module d - 1 that depend on the chain, the last of which scores; each module hands
+// its own on.
 HeadOut HeadDrafter::read_depth(int depth, bool logits, std::span<const TokenId> chain) {
+  if (depth == 1) return read_text(logits);
   const int m = std::min(depth, n_modules_) - 1;
   const int n_true = modules_[m].n_true;
   const bool recycles = depth > n_modules_;
@@ -163,16 +170,23 @@ HeadOut HeadDrafter::read_depth(int depth, bool logits, std::span<const TokenId>
   const int rows = static_cast<int>(text_.size()) - 1;  // that the trunk's hiddens allow
   const int n = recycles ? 1 : rows - state_->length(m);
   const HeadOut out = read(m, recycles ? n_true : 0, n, n, logits, chain);
-  if (depth == 1) {
-    state_->commit(0, 1);
-    drop_inputs(0, 1);
-  }
-  if (depth < n_modules_) {
+  if (depth < n_modules_)
     add_inputs(m + 1, modules_[m + 1].n_true, out.next);
-    if (depth == 1) modules_[1].n_true += 1;
-  } else {
-    std::ranges::copy(out.next.row(out.next.rows - 1), recycled_.begin());
-  }
+  else
+    std::ranges::copy(out.next.row(n - 1), recycled_.begin());
+  return out;
+}
+
+HeadOut HeadDrafter::read_text(bool logits) {
+  const int n = modules_[0].n_true;
+  check(n > 0, "the trunk has read a token since the last draft");
+  const HeadOut out = read(0, 0, n, 1, logits, {});
+  state_->commit(0, n);
+  drop_inputs(0, n);
+  if (n_modules_ > 1)
+    add_inputs(1, modules_[1].n_true++, out.next);
+  else
+    std::ranges::copy(out.next.row(0), recycled_.begin());
   return out;
 }
 

@@ -11,10 +11,10 @@
 namespace paceline {
 
 // Committed rows, pairs of the trunk's hidden and the token that followed, are put aside as they
-// come and read when a draft is asked for, or when there are many: keys and values alone but for
-// the newest row, which gives the first draft. So rounds without drafts cost nothing, and after a
-// pause the head knows the whole text. Rows that the chain of a round adds are void at the next
-// round and come again from the trunk's true hiddens.
+// come and read when a draft is asked for, or when there are many: of all rows but the newest,
+// which gives the first draft, keys and values alone. So rounds without drafts cost nothing, and
+// after a pause the head knows the whole text. Rows that the chain of a round adds are void at the
+// next round and come again from the trunk's true hiddens.
 //
 // Of several modules, module k (from 0) reads row p with token t_{p+k+1} and what module k - 1 gave
 // for its own row p, true where t_0 .. t_{p+k} are text; those rows are committed, in every module
@@ -60,6 +60,7 @@ class HeadDrafter : public TokenDrafter {
 
   void put_aside(std::span<const TokenId> tokens, Mat<const float> hidden);
   void catch_up();
+  HeadOut read_text(bool logits);
   HeadOut read_depth(int depth, bool logits, std::span<const TokenId> chain);
   Draft draft_from(const HeadOut& out) const;
   // Rows [from, from + n) of the module's inputs become its next rows.

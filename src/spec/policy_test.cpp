@@ -169,6 +169,84 @@ TEST(DepthPolicy, NothingIsLearntBehindTheDraftThatFell) {
   EXPECT_EQ(policy.chance(drafts[2], 3), before);
 }
 
+// A head that asks before each draft; what its drafts are worth is learnt as a union learns it.
+Outcome play_head(DepthPolicy& policy, const CostModel& costs, double chance, int tokens,
+                  std::mt19937& random) {
+  Outcome sum;
+  Acceptance worth(0.5);
+  std::bernoulli_distribution stands(chance);
+  while (sum.tokens < tokens) {
+    std::vector<Draft> drafts;
+    const int limit = policy.ask_paying(8, costs);
+    while (static_cast<int>(drafts.size()) < limit &&
+           policy.pays({.chain = drafts,
+                        .with = worth.chance(static_cast<int>(drafts.size()) + 1),
+                        .steps = 1}))
+      drafts.push_back({.token = 1, .source = DraftSource::Mtp, .evidence = 8});
+    const int n = policy.choose(drafts, costs);
+    int accepted = 0;
+    while (accepted < n && stands(random)) ++accepted;
+    for (int i = 0; i < std::min(n, accepted + 1); ++i) worth.add(i + 1, i < accepted ? 1 : 0);
+    policy.record(std::span(drafts).first(n), accepted);
+    sum.rows += n + 1;
+    sum.asked += static_cast<int64_t>(drafts.size());
+    sum.tokens += accepted + 1;
+    sum.cost += costs.verify[n + 1] + static_cast<double>(drafts.size()) * costs.head;
+  }
+  return sum;
+}
+
+CostModel head_costs(double slope, double head) {
+  CostModel costs = linear_costs(slope);
+  costs.head = head;
+  return costs;
+}
+
+TEST(DepthPolicy, PaysForDraftsThatStandAndForNoneThatNeverDo) {
+  for (const double slope : {0.02, 0.05, 0.2}) {
+    for (const double head : {0.02, 0.05, 0.2}) {
+      const auto costs = head_costs(slope, head);
+      std::mt19937 random(5);
+      DepthPolicy bad;
+      play_head(bad, costs, 0.0, 50, random);
+      const Outcome nothing = play_head(bad, costs, 0.0, 1000, random);
+      EXPECT_LT(nothing.cost, 1.02 * static_cast<double>(nothing.tokens)) << slope << " " << head;
+      DepthPolicy good;
+      play_head(good, costs, 0.9, 200, random);
+      const Outcome much = play_head(good, costs, 0.9, 3000, random);
+      // The best fixed number of drafts.
+      double best = 1;
+      double tokens = 1;
+      double joint = 1;
+      for (int n = 1; n <= 8; ++n) {
+        tokens += joint *= 0.9;
+        best = std::max(best, tokens / (costs.verify[n + 1] + n * head));
+      }
+      EXPECT_GT(static_cast<double>(much.tokens) / much.cost, 0.95 * best) << slope << " " << head;
+    }
+  }
+}
+
+TEST(DepthPolicy, WeighsAnOfferByItsChainItsPriceAndWhatThereIsForNothing) {
+  const std::vector<Draft> sure(3, {.token = 1, .source = DraftSource::Lookup, .evidence = 15});
+  const std::vector<Draft> doubtful(3, {.token = 1, .source = DraftSource::Lookup, .evidence = 1});
+  const auto pays = [](const CostModel& costs, const Offer& offer) {
+    DepthPolicy policy;
+    policy.ask_paying(8, costs);
+    return policy.pays(offer);
+  };
+  const auto costs = head_costs(0.05, 0.05);
+  EXPECT_TRUE(pays(costs, {.chain = sure, .without = 0.3, .with = 0.7, .steps = 1}));
+  EXPECT_FALSE(pays(costs, {.chain = doubtful, .without = 0.3, .with = 0.7, .steps = 1}))
+      << "the chain before it seldom stands";
+  EXPECT_FALSE(pays(costs, {.chain = sure, .without = 0.68, .with = 0.7, .steps = 1}))
+      << "little more than there is for nothing";
+  EXPECT_FALSE(
+      pays(head_costs(0.05, 0.5), {.chain = sure, .without = 0.3, .with = 0.7, .steps = 1}));
+  EXPECT_FALSE(pays(costs, {.chain = sure, .without = 0.3, .with = 0.7, .steps = 12}))
+      << "a chain that the head has not read is paid for too";
+}
+
 TEST(Acceptance, ADepthLeansOnAllUntilItHasSeenEnough) {
   Acceptance acceptance(0.5);
   for (int i = 0; i < 50; ++i) acceptance.add(1, 1);

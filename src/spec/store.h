@@ -26,7 +26,7 @@ struct StoreGuess {
 // it.
 class NgramStore {
  public:
-  static constexpr int kOrders = 4;
+  static constexpr int kOrders = 3;
 
   // BadFormat in one sentence for what is damaged, cut or no store.
   static Result<std::shared_ptr<const NgramStore>> open(const std::filesystem::path& path);

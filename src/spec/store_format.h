@@ -14,7 +14,7 @@ namespace paceline::store_format {
 static_assert(std::endian::native == std::endian::little, "stores are mapped as they are");
 
 inline constexpr std::array<char, 8> kMagic = {'P', 'L', 'S', 'T', 'O', 'R', 'E', '1'};
-inline constexpr int kOrders = 4;  // contexts of 1 to 4 tokens
+inline constexpr int kOrders = 3;  // contexts of 1 to 3 tokens
 
 // A file is: Header | uint32 first[kBuckets + 1] | uint64 entry[n_entries] | SHA-256 of all before.
 // Contexts are known by a hash of 36 bits, the key: its upper bits choose the bucket, the lower

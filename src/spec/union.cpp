@@ -14,8 +14,8 @@ constexpr double kHeadAdds = 0.35;
 
 // The chance that a store's guess stands, from what it counted behind a context of 1, 2 ... tokens:
 // kShare * count / (total + kDoubt). As measured on a small trunk's answers to other prompts.
-constexpr std::array<double, NgramStore::kOrders> kShare = {0.35, 0.85, 0.9, 0.97};
-constexpr std::array<double, NgramStore::kOrders> kDoubt = {2, 1.5, 1.5, 0.8};
+constexpr std::array<double, NgramStore::kOrders> kShare = {0.35, 0.85, 0.95};
+constexpr std::array<double, NgramStore::kOrders> kDoubt = {2, 1.5, 1.0};
 
 uint8_t level_of(double chance) {
   return static_cast<uint8_t>(

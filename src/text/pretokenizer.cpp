@@ -239,12 +239,28 @@ size_t digits_cut(std::string_view text, size_t pos) {
 
 }  // namespace
 
+std::string_view pattern_of(CutStep step) {
+  switch (step) {
+    case CutStep::Gpt2:
+      return kGpt2Pattern;
+    case CutStep::Llama3:
+      return kLlama3Pattern;
+    case CutStep::Qwen2:
+      return kQwen2Pattern;
+    case CutStep::Qwen35:
+      return kQwen35Pattern;
+    case CutStep::Gpt4o:
+      return kGpt4oPattern;
+    default:
+      return {};
+  }
+}
+
 Result<CutStep> cut_step_of_pattern(std::string_view pattern) {
-  if (pattern == kGpt2Pattern) return CutStep::Gpt2;
-  if (pattern == kLlama3Pattern) return CutStep::Llama3;
-  if (pattern == kQwen2Pattern) return CutStep::Qwen2;
-  if (pattern == kQwen35Pattern) return CutStep::Qwen35;
-  if (pattern == kGpt4oPattern) return CutStep::Gpt4o;
+  for (const CutStep step :
+       {CutStep::Gpt2, CutStep::Llama3, CutStep::Qwen2, CutStep::Qwen35, CutStep::Gpt4o}) {
+    if (pattern == pattern_of(step)) return step;
+  }
   return Error{ErrorCode::Unsupported, "the split pattern \"" + std::string(pattern) +
                                            "\" is not known; known are those of GPT-2, Llama 3, "
                                            "Qwen2, Qwen3.5 and GPT-4o"};

@@ -28,6 +28,8 @@ enum class CutStep {
 
 // The step for a pattern as tokenizer.json writes it; Unsupported, naming it, for any other.
 Result<CutStep> cut_step_of_pattern(std::string_view pattern);
+// The pattern that tokenizer.json writes for a step; empty for one that is no pattern.
+std::string_view pattern_of(CutStep step);
 // "Llama 3 pattern" and the like.
 std::string_view name_of(CutStep step);
 

@@ -1,0 +1,99 @@
+#include "apps/bench_floors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/say.h"
+#include "apps/spec_flags.h"
+#include "apps/text_file.h"
+#include "io/shown.h"
+
+namespace paceline::apps {
+namespace {
+
+constexpr const char* kEvery = "*";
+constexpr const char* kMeasures[] = {"speedup", "tokens_per_round"};
+
+std::optional<double> measured(const measure::ArmSummary& arm, const std::string& name) {
+  if (name == "speedup") return arm.pairs > 0 ? std::optional(arm.speedup) : std::nullopt;
+  if (arm.rounds == 0) return std::nullopt;
+  return static_cast<double>(arm.round_tokens) / static_cast<double>(arm.rounds);
+}
+
+std::string shown_category(const std::string& category) {
+  return category.empty() ? "without category" : category;
+}
+
+}  // namespace
+
+Result<BenchFloors> read_bench_floors(const std::string& file,
+                                      const std::set<std::string>& categories) {
+  const auto bad = [&](const std::string& what) {
+    return Error{ErrorCode::BadUsage, fmt::format("--floors {}: {}", file, what)};
+  };
+  const auto text = read_text("--floors", file);
+  if (!text) return text.error();
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return bad("not a JSON object");
+  BenchFloors floors;
+  for (const auto& [name, of_categories] : json.items()) {
+    if (std::ranges::find(kMeasures, name) == std::end(kMeasures))
+      return bad(fmt::format("{} is no measure; known are speedup and tokens_per_round",
+                             quoted_name(name)));
+    if (!of_categories.is_object())
+      return bad(fmt::format("{} wants an object of categories", name));
+    for (const auto& [category, floor] : of_categories.items()) {
+      if (category != kEvery && !categories.contains(category))
+        return bad(fmt::format("no prompt is of the category {}", quoted_name(category)));
+      const double value = floor.is_number() ? floor.get<double>() : -1;
+      if (!std::isfinite(value) || value < 0)
+        return bad(fmt::format("{} of {} wants a number from 0 on", name, quoted_name(category)));
+      floors.by_measure[name][category] = value;
+    }
+  }
+  if (floors.by_measure.empty()) return bad("it names no floor");
+  return floors;
+}
+
+std::vector<HeldFloor> hold_floors(const BenchFloors& floors, const measure::BenchResult& result) {
+  std::vector<HeldFloor> held;
+  for (const auto& [category, arms] : result.by_category) {
+    for (const auto& [name, of_categories] : floors.by_measure) {
+      auto floor = of_categories.find(category);
+      if (floor == of_categories.end()) floor = of_categories.find(kEvery);
+      if (floor == of_categories.end()) continue;
+      for (const measure::ArmSummary& arm : arms)
+        if (arm.depth != 0)
+          held.push_back({category, arm.depth, name, floor->second, measured(arm, name)});
+    }
+  }
+  return held;
+}
+
+Json floors_json(const std::vector<HeldFloor>& held) {
+  Json list = Json::array();
+  for (const HeldFloor& floor : held) {
+    list.push_back(Json{{"category", floor.category},
+                        {"depth", floor.depth == kAutoDepth ? Json("auto") : Json(floor.depth)},
+                        {"measure", floor.measure},
+                        {"floor", floor.floor},
+                        {"found", floor.found ? Json(*floor.found) : Json(nullptr)},
+                        {"holds", floor.holds()}});
+  }
+  return list;
+}
+
+void print_floors(const std::vector<HeldFloor>& held) {
+  const auto n = std::ranges::count_if(held, &HeldFloor::holds);
+  say("floors: {} of {} hold\n", n, held.size());
+  for (const HeldFloor& floor : held) {
+    if (floor.holds()) continue;
+    say("  {}, depth {}: {} {}, the floor is {}\n", shown_category(floor.category),
+        depth_name(floor.depth), floor.measure,
+        floor.found ? fmt::format("{:.3f}", *floor.found) : "not measured", floor.floor);
+  }
+}
+
+}  // namespace paceline::apps
