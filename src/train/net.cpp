@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "models/draft_head.h"
 
 namespace paceline::train {
 namespace {
@@ -38,9 +39,9 @@ struct Weight {
   }
 };
 
-// The halves of what fc reads; see models/draft_head.h.
-constexpr int kEmbeddingHalf = 0;
-constexpr int kHiddenHalf = 1;
+// The halves of what fc reads.
+constexpr int kEmbeddingHalf = kMergeOrder[0] == MergeHalf::Embedding ? 0 : 1;
+constexpr int kHiddenHalf = 1 - kEmbeddingHalf;
 
 }  // namespace
 

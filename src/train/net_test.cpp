@@ -165,7 +165,8 @@ TEST(HeadNet, LossAndEveryGradientAreThoseOfPyTorch) {
 TEST(HeadNet, GradientsAreThoseOfFiniteDifferences) {
   ThreadPool pool(1);
   const Tools tools{train_tables().front(), &pool};
-  for (auto& [name, g] : read_goldens()) {
+  for (const auto& [name, golden] : read_goldens()) {
+    const Golden& g = golden;
     const Mat<const float> words(g.rows.at("words").data(), g.sizes["words"], g.shape.dim);
     VocabularyLoss vocabulary(words, tools);
     const NetBatch batch = batch_of(g);

@@ -49,7 +49,7 @@ void on_every_table(const std::function<void(const Tools&)>& body) {
 }
 
 constexpr int kRows = 5;
-const int kWidths[] = {1, 15, 16, 33, 64};
+constexpr int kWidths[] = {1, 15, 16, 33, 64};
 
 TEST(RowOps, GradientsOfTheNormAreThoseOfFiniteDifferences) {
   on_every_table([](const Tools& tools) {

@@ -84,7 +84,7 @@ struct ToyText {
 };
 
 // Pairs: a random one of `words`, then the one that belongs to it, the next in the list.
-inline ToyText pairs(std::vector<TokenId> words) {
+inline ToyText pairs(const std::vector<TokenId>& words) {
   ToyText text;
   text.token = [words](int i, const std::vector<TokenId>& before, Random& random) {
     const int n = static_cast<int>(std::ssize(words));
@@ -95,7 +95,7 @@ inline ToyText pairs(std::vector<TokenId> words) {
   return text;
 }
 // Every token random.
-inline ToyText noise(std::vector<TokenId> words) {
+inline ToyText noise(const std::vector<TokenId>& words) {
   ToyText text;
   text.token = [words](int, const std::vector<TokenId>&, Random& random) {
     return words[random.below(static_cast<int>(std::ssize(words)))];
@@ -104,8 +104,8 @@ inline ToyText noise(std::vector<TokenId> words) {
 }
 
 inline std::vector<TokenId> words_from(TokenId first, int n) {
-  std::vector<TokenId> words;
-  for (int i = 0; i < n; ++i) words.push_back(first + i);
+  std::vector<TokenId> words(n);
+  for (int i = 0; i < n; ++i) words[i] = first + i;
   return words;
 }
 

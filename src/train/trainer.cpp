@@ -95,7 +95,6 @@ class Run {
       : in_(inputs),
         o_(options),
         hooks_(hooks),
-        trunk_(trunk),
         tools_(tools),
         config_(config_for(inputs, options)),
         layout_(frozen_layout(trunk, inputs, options)),
@@ -175,7 +174,6 @@ class Run {
   const TrainInputs& in_;
   const TrainOptions& o_;
   const TrainHooks& hooks_;
-  const TrunkSide& trunk_;
   Tools tools_;
   HeadConfig config_;
   Layout layout_;

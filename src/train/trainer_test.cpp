@@ -129,7 +129,8 @@ TEST(Train, ATargetThatIsShiftedByOneIsNotLearnt) {
 // --- training is serving ---------------------------------------------------------------------
 
 // Distance of training from serving where the weights that train are changed on the way.
-Result<Distance> distance(const Model& model, const Dump& dump, HeadConfig config, NetShape shape,
+Result<Distance> distance(const Model& model, const Dump& dump, const HeadConfig& config,
+                          const NetShape& shape,
                           const std::function<void(const Layout&, std::vector<float>&)>& change) {
   auto trunk = TrunkSide::of(model);
   auto data = TrainingData::of(dump, {}, *model.dense_trunk()->pool);
