@@ -79,8 +79,6 @@ void add_ranks(const Json& ranks, Page& page) {
   Plot plot{"rank in the candidate (0: its first choice)", "positions", {}, {}, {}};
   Table table{{"rank", "positions"}, {}};
   const auto counts = numbers(ranks);
-  Value all = 0;
-  for (const Value& n : counts) *all += n.value_or(0);
   for (size_t i = 0; i < counts.size(); ++i) {
     const bool last = i + 1 == counts.size();
     if (i > 0 && !last && counts[i].value_or(0) == 0) continue;
