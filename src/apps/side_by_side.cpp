@@ -66,7 +66,8 @@ void collect_numbers(const Json& json, const std::string& name, int levels,
     found.emplace_back(name, *value);
   } else if (levels > 0 && json.is_object()) {
     for (const auto& [field, inner] : json.items())
-      collect_numbers(inner, name.empty() ? field : name + "." + field, levels - 1, found);
+      collect_numbers(inner, name.empty() ? field : fmt::format("{}.{}", name, field), levels - 1,
+                      found);
   } else if (levels > 0 && json.is_array() && json.size() <= kLongest &&
              number(at(json, 0)).has_value()) {
     for (size_t i = 0; i < json.size(); ++i)
