@@ -77,6 +77,26 @@ class TrainTest(CliTest):
                          trained["best"]["joint_acceptance"])
         self.assertGreaterEqual(again["best"]["expected"], again["baseline"]["expected"])
 
+    def test_a_head_that_is_no_better_is_not_promoted(self):
+        head = path("kept.safetensors")
+        run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)
+        with open(head, "rb") as file:
+            before = file.read()
+        report = run_json("train", model(), "--dump", dump("llama"), "--out", head, "--head", head,
+                          "--steps", "1", "--lr", "0", "--promote", check=1)
+        self.assertFalse(report["promotion"]["promoted"])
+        with open(head, "rb") as file:
+            self.assertEqual(file.read(), before)
+        self.assertTrue(os.path.exists(head + ".rejected"))
+
+    def test_a_file_of_records_trains_too(self):
+        records = path("records")
+        run("collect", model(), "--prompts", prompts(4, 20), "--max-tokens", "40", "--temperature",
+            "1", "--ignore-eos", "--out", path("dump of records"), "--records", records, check=0)
+        report = run_json("train", model(), "--dump", records, "--out", path("r.safetensors"),
+                          *SHORT, "--targets", "hard")
+        self.assertEqual(report["steps"], 8)
+
     def test_the_same_command_gives_the_same_head_whatever_the_threads(self):
         files = []
         for threads in ("1", "2"):
@@ -99,6 +119,9 @@ class TrainTest(CliTest):
         self.assert_refused(*given, "--new", "--steps", "1", "--modules", "3", "--depths", "2",
                             says="--depths 2")
         self.assert_refused(*given, "--new", "--steps", "1", "--resume", says="no run to resume")
+        stranger = write("stranger", (b"\0\0\0\0" + b"\0\0\0\0" + b"\0\0\x20\0") + bytes(4 * 64))
+        self.assert_refused("train", model(), "--dump", stranger, "--out", head, "--new",
+                            "--steps", "1", says="stranger")
         self.assert_refused("train", model(family="gemma3"), "--dump", dump("llama"), "--out", head,
                             "--new", "--steps", "1", says="pre-norm decoders with SwiGLU")
         self.assertFalse(os.path.exists(head))

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "apps/commands.h"
 #include "apps/interrupt.h"
@@ -10,6 +11,7 @@
 #include "apps/say.h"
 #include "apps/terminal.h"
 #include "apps/train_flags.h"
+#include "apps/train_promotion.h"
 #include "apps/values.h"
 #include "engine/head_search.h"
 #include "io/dump.h"
@@ -172,17 +174,29 @@ int train(Args args) {
   given.train.seed = model.seed;
 
   catch_interrupts();
-  const auto dump = Dump::open(*given.dump);
-  if (!dump) return fail("train", dump.error());
+  // A file of records does not say how wide its hiddens are; a dump is looked at first.
+  std::error_code ignored;
+  const bool records = std::filesystem::is_regular_file(*given.dump, ignored);
+  std::optional<Result<Dump>> dump;
+  if (!records) dump = Dump::open(*given.dump);
+  if (dump && !*dump) return fail("train", dump->error());
   const auto engine = model.open();
   if (!engine) return fail("train", engine.error());
+  if (records) dump = open_records(*given.dump, engine->model().info().dim);
+  if (!*dump) return fail("train", dump->error());
+  const int n_words = engine->model().info().vocab_size;
+  if ((**dump).header().vocab_size > n_words)
+    return fail("train",
+                {ErrorCode::BadUsage,
+                 fmt::format("{}: has tokens of a vocabulary of {}, and the trunk knows {}",
+                             *given.dump, (**dump).header().vocab_size, n_words)});
   given.train.cache = engine->cache_type();
   const DenseTrunk* trunk = engine->model().dense_trunk();
   if (trunk == nullptr) {
     const auto known = train::TrunkSide::of(engine->model());
     return fail("train", known.error());
   }
-  const auto data = train::TrainingData::of(*dump, given.data, *trunk->pool);
+  const auto data = train::TrainingData::of(**dump, given.data, *trunk->pool);
   if (!data) return fail("train", data.error());
   auto start = start_head(given, *engine, model.model, *data);
   if (!start) return fail("train", start.error());
@@ -209,6 +223,8 @@ int train(Args args) {
     say(stderr, "{:.1f} % of the tokens are the trunk's own first choice\n",
         100 * facts.own_share());
 
+  const auto kept = KeptFile::of(*given.out);
+  if (!kept) return fail("train", kept.error());
   Progress progress;
   const train::TrainHooks hooks = {
       .stop = interrupted,
@@ -242,12 +258,34 @@ int train(Args args) {
       result->baseline.expected, result->best.expected, result->best.step);
   if (result->end == train::TrainEnd::Interrupted)
     say(stderr, "interrupted; the same command with --resume goes on where it was stopped\n");
+  const bool interrupted_run = result->end == train::TrainEnd::Interrupted;
+  bool promoted = true;
+  if (given.promote && !interrupted_run) {
+    HeadTensors before = inputs.start;
+    if (given.fresh) {
+      const auto checkpoint = Checkpoint::open(model.model);
+      if (!checkpoint) return fail("train", checkpoint.error());
+      HeadSearch search = find_head(*checkpoint, {});
+      if (search.found && search.found->tensors.config.tap == config.tap)
+        before = std::move(search.found->tensors);
+    }
+    const auto judged =
+        judge_head(*engine, *data, before, *given.out, given.train.depths, given.train.seed);
+    if (!judged) return fail("train", judged.error());
+    promoted = judged->promoted;
+    say(stderr, "{}: {}\n", promoted ? "promoted" : "not promoted", judged->reason);
+    if (!promoted)
+      if (auto restored = kept->restore(*given.out + ".rejected"); !restored)
+        return fail("train", restored.error());
+    report["promotion"] = judged->json;
+  }
   report["head"] = *given.out;
   report["options"] = options_json(given);
   report["data"] = data_json(*data, config);
   report.update(report_json(*result));
   if (auto written = json.write(report); !written) return fail("train", written.error());
-  return result->end == train::TrainEnd::Interrupted ? kExitInterrupted : kExitSuccess;
+  if (interrupted_run) return kExitInterrupted;
+  return promoted ? kExitSuccess : kExitCheckFailed;
 }
 
 }  // namespace paceline::apps

@@ -43,7 +43,8 @@ Result<std::vector<train::Part>> parse_parts(std::string_view given) {
 
 void TrainFlags::add(Flags& flags) {
   flags.group("Head");
-  flags.text("--dump", "DUMP", dump, "what to train on, as collect writes it");
+  flags.text("--dump", "DUMP", dump,
+             "what to train on: a folder as collect writes it, or a file of records");
   flags.text("--out", "HEAD", out, "where the best head goes (.safetensors)");
   flags.flag("--new", fresh, "begin a new head; without it one is fine-tuned");
   flags.text("--head", "FILE", head,
@@ -57,6 +58,10 @@ void TrainFlags::add(Flags& flags) {
                "hidden that a new head reads, after or before the trunk's final norm (default: as "
                "in the dump)");
   flags.flag("--resume", resume, "go on with the run that was interrupted");
+  flags.flag("--promote", promote,
+             "keep the head only if it is better beyond chance, on all held-out answers and worse "
+             "in no category, than the one it began with or, with --new, the one found for the "
+             "trunk; else HEAD is as before and the new one lies in HEAD.rejected");
 
   flags.group("Training");
   flags.integer("--depths", train.depths, 1, train::kMostDepths,

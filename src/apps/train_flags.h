@@ -18,6 +18,7 @@ struct TrainFlags {
   std::optional<std::string> head;
   bool fresh = false;
   bool resume = false;
+  bool promote = false;
   int modules = 1;
   int shortlist = 8192;
   int tap = -1;  // index into after, before; -1: the dump's

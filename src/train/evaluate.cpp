@@ -115,12 +115,14 @@ Result<Evaluation> evaluate(const Model& model, const HeadTensors& head, const E
   evaluation.counts.begin(plan.depth);
   evaluation.by_length.resize(std::size(kLengths));
   for (RoundCounts& counts : evaluation.by_length) counts.begin(plan.depth);
-  for (const int i : plan.streams) {
+  evaluation.by_stream.resize(plan.streams.size());
+  for (size_t at = 0; at < plan.streams.size(); ++at) {
     if (stop && stop()) return Error{ErrorCode::Interrupted, "interrupted"};
-    const auto text = recorded_text(plan.dump->stream(i));
+    const auto text = recorded_text(plan.dump->stream(plan.streams[at]));
     if (!text) continue;
     const RoundCounts counts = replay_stream(*text, drafter, {.limit = plan.depth});
     evaluation.counts.add(counts);
+    evaluation.by_stream[at] = counts;
     const int length = static_cast<int>(std::ssize(text->tokens)) - text->n_prompt;
     const auto bucket = std::ranges::upper_bound(kLengths, length) - std::begin(kLengths) - 1;
     evaluation.by_length[bucket].add(counts);

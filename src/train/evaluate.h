@@ -39,6 +39,7 @@ inline constexpr int kLengths[] = {0, 64, 128, 192};
 struct Evaluation {
   RoundCounts counts;
   std::vector<RoundCounts> by_length;  // index: into kLengths
+  std::vector<RoundCounts> by_stream;  // index: into the plan's streams
   // Rounds in which depths 1 .. d stood, over rounds; and over those in which d - 1 stood.
   std::vector<double> joint() const;
   std::vector<double> conditional() const;
