@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <system_error>
 
 #include "base/check.h"
@@ -137,10 +138,11 @@ class Run {
   int not_finite_ = 0;
   bool warned_of_memorising_ = false;
   bool improved_ = false;
-  std::vector<LossSums> sums_;  // since the last evaluation
-  double loss_steps_ = 0;       // steps whose losses they hold
-  double step_loss_ = 0;        // smoothed
-  double step_seconds_ = 0;     // in steps alone, of this process
+  std::optional<Evaluation> start_evaluation_;  // of the check before the first step
+  std::vector<LossSums> sums_;                  // since the last evaluation
+  double loss_steps_ = 0;                       // steps whose losses they hold
+  double step_loss_ = 0;                        // smoothed
+  double step_seconds_ = 0;                     // in steps alone, of this process
   int64_t step_positions_ = 0;
 };
 
@@ -155,7 +157,10 @@ Result<void> Run::check_start() {
   if (!read) return read.error();
   auto replayed = evaluate(*in_.model, *read, plan_, hooks_.stop);
   if (!replayed) return replayed.error();
-  if (memory->counts == replayed->counts) return {};
+  if (memory->counts == replayed->counts) {
+    start_evaluation_ = std::move(*memory);
+    return {};
+  }
   return Error{ErrorCode::BadFormat,
                fmt::format("before the first step, the rounds of the head in memory ({} of {} "
                            "accepted at depth 1) are not those of its file ({} of {}); nothing was "
@@ -364,7 +369,9 @@ Result<void> Run::evaluate_now() {
   entry.step = step_;
   entry.positions = report_.positions;
   const HeadTensors head = head_now();
-  auto served = evaluate(*in_.model, head, plan_, hooks_.stop);
+  Result<Evaluation> served = start_evaluation_ ? std::move(*start_evaluation_)
+                                                : evaluate(*in_.model, head, plan_, hooks_.stop);
+  start_evaluation_.reset();
   if (!served) return served.error();
   entry.rounds = served->counts.rounds;
   entry.joint = served->joint();
