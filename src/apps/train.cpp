@@ -19,6 +19,7 @@
 #include "models/dense_layer.h"
 #include "models/draft_head.h"
 #include "train/plot.h"
+#include "train/tap_check.h"
 #include "train/trainer.h"
 
 namespace paceline::apps {
@@ -210,6 +211,10 @@ int train(Args args) {
   config.numerics = engine->model().info().numerics;
   config.data_sha256 = data->sha256();
   if (auto ok = train::check_inputs(inputs, given.train); !ok) return fail("train", ok.error());
+  if (!records) {
+    const auto ok = train::check_tap(engine->model(), **dump, engine->cache_type());
+    if (!ok) return fail("train", ok.error());
+  }
 
   print_warnings(*engine);
   Json report = report_header("train", model, *engine, "mtp");

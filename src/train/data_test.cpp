@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "train/tap_check.h"
 #include "train/test_support.h"
 
 namespace paceline::train {
@@ -92,6 +93,33 @@ TEST(TrainingData, TheShortlistHasTheMostFrequentWordsAndThoseThatMustBeThere) {
   EXPECT_EQ(data->shortlist(20, always, 80), (std::vector<TokenId>{2, 5, 9, 70}));
   EXPECT_TRUE(data->shortlist(80, always, 80).empty());
   EXPECT_NEAR(data->coverage(std::vector<TokenId>{2, 70}), 0.5, 0.02);
+}
+
+TEST(TapCheck, HiddensOfAnotherTapThanTheHeadersAreRefused) {
+  TemporaryFolder folder;
+  const auto model = toy_model(folder, 24);
+  constexpr int kRows = 16;
+  const auto token = [](int i) { return static_cast<TokenId>(4 + i * i % 7); };
+  auto state = model->make_state(kRows, CacheType::F16);
+  auto workspace = model->make_workspace(kRows, 1);
+  Block block(kRows);
+  block.reset(0);
+  for (int i = 0; i < kRows; ++i) block.add(token(i));
+  const TrunkOut out = model->forward(block, **state, LogitRows::None, **workspace);
+
+  ToyText text;
+  text.token = [&](int i, const std::vector<TokenId>&, Random&) { return token(i); };
+  for (const Tap made : {Tap::After, Tap::Before})
+    for (const Tap said : {Tap::After, Tap::Before}) {
+      text.tap = said;
+      text.edit = [&](int, int row, std::span<float> hidden) {
+        if (row < kRows) std::ranges::copy(out.at(made).row(row), hidden.begin());
+      };
+      const std::string name = std::string(to_string(made)) + to_string(said);
+      const Dump dump = toy_dump(folder, name, 24, text);
+      const auto checked = check_tap(*model, dump, CacheType::F16);
+      EXPECT_EQ(checked.has_value(), made == said) << name;
+    }
 }
 
 TEST(PieceOrder, TakesEveryPieceOnceAPassInAnOrderOfItsOwn) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <system_error>
 
 #include "base/check.h"
 #include "base/version.h"
 #include "fmt/format.h"
 #include "io/shown.h"
+#include "train/run_settings.h"
 #include "train/run_state.h"
 #include "train/trunk_side.h"
 
@@ -28,68 +30,6 @@ constexpr double kMostDistance = 0.2;  // of training from serving; rounding giv
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// What must be the same for a run to be continued.
-std::vector<std::string> settings_of(const HeadConfig& head, const TrainOptions& o) {
-  constexpr const char* kTargets[] = {"soft", "hard", "mixed"};
-  std::vector<std::string> lines = {
-      fmt::format("tap {}", to_string(head.tap)),
-      fmt::format("tap type {}", to_string(head.tap_type)),
-      fmt::format("modules {}", head.modules),
-      fmt::format("shortlist of {} words", head.draft_vocabulary.size()),
-      fmt::format("trunk {}", head.trunk_sha256),
-      fmt::format("data {}", head.data_sha256),
-      fmt::format("depths {}", o.depths),
-      fmt::format("beta {}", o.beta),
-      fmt::format("dpace {}", o.dpace),
-      fmt::format("mask {}", o.mask == Mask::Served ? "served" : "recipe"),
-      fmt::format("targets {}", kTargets[static_cast<int>(o.targets)]),
-      fmt::format("first depth's share {}", o.first_depth_share),
-      fmt::format("learning rate {}", o.rate),
-      fmt::format("weight decay {}", o.optimiser.decay),
-      fmt::format("clipping {}", o.optimiser.clip),
-      fmt::format("average {}", o.optimiser.average),
-      fmt::format("warm-up {}", o.warmup),
-      fmt::format("batch {}", o.batch),
-      fmt::format("seed {}", o.seed),
-      fmt::format("steps {}", o.steps),
-      fmt::format("minutes {}", o.minutes)};
-  std::string frozen = "frozen";
-  for (const Part part : {Part::Merge, Part::Norms, Part::Layer})
-    if (std::ranges::count(o.freeze, part) > 0)
-      frozen += fmt::format(" {}", static_cast<int>(part));
-  lines.push_back(frozen);
-  return lines;
-}
-
-Result<void> check_together(const Model& model, const DumpHeader& dump, const HeadConfig& head) {
-  const auto refuse = [](const std::string& what) -> Result<void> {
-    return Error{ErrorCode::BadUsage,
-                 what + "; collect a dump for this head, or train another one"};
-  };
-  const bool says_nothing = dump.family.empty();  // a file of records
-  const int words = model.info().vocab_size;
-  if (dump.hidden_width != model.info().dim ||
-      (says_nothing ? dump.vocab_size > words : dump.vocab_size != words))
-    return refuse(fmt::format("the dump has hiddens of {} values and {} words, the trunk {} and {}",
-                              dump.hidden_width, dump.vocab_size, model.info().dim,
-                              model.info().vocab_size));
-  if (dump.tap != head.tap && !says_nothing)
-    return refuse(
-        fmt::format("the dump's hiddens were taken {} the final norm, the head reads those "
-                    "{} it",
-                    to_string(dump.tap), to_string(head.tap)));
-  if (dump.type == TapType::BF16 && head.tap_type == TapType::F32)
-    return refuse("the dump's hiddens were rounded to bf16, and the head reads float32");
-  if (!dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
-      dump.model_sha256 != head.trunk_sha256)
-    return refuse(
-        fmt::format("the dump was made by a trunk of SHA-256 {}..., the head is for {}...",
-                    dump.model_sha256.substr(0, 12), head.trunk_sha256.substr(0, 12)));
-  return {};
-}
-
-fs::path state_file_of(const TrainInputs& inputs) { return inputs.out.string() + ".run"; }
 
 class Run {
  public:
@@ -198,10 +138,11 @@ class Run {
   int not_finite_ = 0;
   bool warned_of_memorising_ = false;
   bool improved_ = false;
-  std::vector<LossSums> sums_;  // since the last evaluation
-  double loss_steps_ = 0;       // steps whose losses they hold
-  double step_loss_ = 0;        // smoothed
-  double step_seconds_ = 0;     // in steps alone, of this process
+  std::optional<Evaluation> start_evaluation_;  // of the check before the first step
+  std::vector<LossSums> sums_;                  // since the last evaluation
+  double loss_steps_ = 0;                       // steps whose losses they hold
+  double step_loss_ = 0;                        // smoothed
+  double step_seconds_ = 0;                     // in steps alone, of this process
   int64_t step_positions_ = 0;
 };
 
@@ -216,7 +157,10 @@ Result<void> Run::check_start() {
   if (!read) return read.error();
   auto replayed = evaluate(*in_.model, *read, plan_, hooks_.stop);
   if (!replayed) return replayed.error();
-  if (memory->counts == replayed->counts) return {};
+  if (memory->counts == replayed->counts) {
+    start_evaluation_ = std::move(*memory);
+    return {};
+  }
   return Error{ErrorCode::BadFormat,
                fmt::format("before the first step, the rounds of the head in memory ({} of {} "
                            "accepted at depth 1) are not those of its file ({} of {}); nothing was "
@@ -425,7 +369,9 @@ Result<void> Run::evaluate_now() {
   entry.step = step_;
   entry.positions = report_.positions;
   const HeadTensors head = head_now();
-  auto served = evaluate(*in_.model, head, plan_, hooks_.stop);
+  Result<Evaluation> served = start_evaluation_ ? std::move(*start_evaluation_)
+                                                : evaluate(*in_.model, head, plan_, hooks_.stop);
+  start_evaluation_.reset();
   if (!served) return served.error();
   entry.rounds = served->counts.rounds;
   entry.joint = served->joint();
@@ -549,30 +495,6 @@ const char* to_string(TrainEnd end) {
       return "interrupted";
   }
   return "unknown";
-}
-
-Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options) {
-  auto trunk = TrunkSide::of(*inputs.model);
-  if (!trunk) return trunk.error();
-  const HeadConfig& head = inputs.start.config;
-  auto together = check_together(*inputs.model, inputs.data->dump().header(), head);
-  if (!together) return together;
-  auto fits = check_head(inputs.start, inputs.model->head_shapes(head.modules),
-                         inputs.model->info().vocab_size);
-  if (!fits) return fits;
-  if (options.depths < head.modules)
-    return Error{ErrorCode::BadUsage,
-                 fmt::format("--depths {} leaves modules of the head without use, which has {}",
-                             options.depths, head.modules)};
-  const auto table = choose_train_table(*trunk->kernels().table, options.products);
-  if (!table) return table.error();
-  if (!inputs.resume) return {};
-  fs::path used;
-  const auto state = read_run_state(state_file_of(inputs), &used);
-  if (!state) return state.error();
-  const std::string differs = setting_that_differs(*state, settings_of(head, options));
-  if (!differs.empty()) return Error{ErrorCode::BadUsage, "--resume: " + differs};
-  return {};
 }
 
 Result<TrainReport> train(const TrainInputs& inputs, const TrainOptions& options,
