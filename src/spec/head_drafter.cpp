@@ -84,8 +84,7 @@ HeadOut HeadDrafter::read(int module, int from, int n, int n_next, bool logits,
   const Mat<const float> inputs(modules_[module].inputs.data(), kWorkspaceRows, dim_);
   row_tokens_.clear();
   for (int i = 0; i < n; ++i) {
-    const auto row = static_cast<size_t>(state_->rows(module) + i);
-    const size_t at = row + static_cast<size_t>(module) + 1;
+    const auto at = static_cast<size_t>(state_->rows(module)) + static_cast<size_t>(i + module) + 1;
     row_tokens_.push_back(at < text_.size() ? text_[at] : chain[at - text_.size()]);
   }
   return head_->forward({.module = module,
