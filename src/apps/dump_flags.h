@@ -30,6 +30,11 @@ struct DumpFlags {
                     const std::string& prompts_sha256) const;
 };
 
+// Whether the dump's numbers are this engine's: of its model, numerics, weights and cache. BadUsage
+// with what differs. name: of the dump, for the error.
+Result<void> check_dump_is_of(const Engine& engine, const DumpHeader& dump,
+                              const std::string& name);
+
 // The settings of answers; kind: how they came about.
 Json answer_settings(const std::string& kind, const DecodeFlags& decode, const ModelFlags& model,
                      const Engine& engine);

@@ -1,8 +1,6 @@
 // paceline store: makes a store of n-grams of a dump's answers.
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "apps/commands.h"
 #include "apps/json_file.h"
 #include "apps/say.h"
@@ -10,6 +8,7 @@
 #include "base/version.h"
 #include "io/dump.h"
 #include "io/shown.h"
+#include "spec/dump_text.h"
 #include "spec/store_builder.h"
 
 namespace paceline::apps {
@@ -21,14 +20,6 @@ struct StoreFlags {
   int max_bytes = static_cast<int>(StoreLimits{}.max_bytes);
   JsonFile json;
 };
-
-// The trunk's own tokens, a short cycle at the end once.
-std::span<const TokenId> answer_of(const DumpStream& stream) {
-  const bool cut = stream.cycle_start < stream.positions();
-  const auto tokens =
-      cut ? stream.tokens.first(static_cast<size_t>(stream.cycle_start)) : stream.tokens;
-  return tokens.subspan(std::min(tokens.size(), static_cast<size_t>(stream.n_prompt)));
-}
 
 }  // namespace
 
@@ -58,8 +49,9 @@ int store(Args args) {
   for (int i = 0; i < dump->size(); ++i) {
     const DumpStream stream = dump->stream(i);
     if (stream.given_text) continue;
-    builder.add(answer_of(stream));
     ++answers;
+    if (const auto text = recorded_text(stream))
+      builder.add(text->tokens.subspan(static_cast<size_t>(text->n_prompt)));
   }
   if (answers == 0) {
     return fail("store", {ErrorCode::BadUsage, fmt::format("{}: it has given texts alone, and no "

@@ -50,7 +50,7 @@ TEST(TrainingData, BadRowsAreLeftAwayWithWhatDependsOnThem) {
   const auto data = toy.data();
   ASSERT_TRUE(data.has_value());
   EXPECT_EQ(data->facts().bad_rows, 3);
-  EXPECT_EQ(data->facts().first_bad, "stream 's1', position 10");
+  EXPECT_EQ(data->facts().first_bad, "stream 's1', position 10: the hidden holds a NaN");
   for (const auto pieces : {data->training(), data->held_out()})
     for (const Piece& piece : pieces)
       for (const auto& [stream, row] : {std::pair{1, 10}, {2, 20}, {3, 30}})
@@ -60,7 +60,7 @@ TEST(TrainingData, BadRowsAreLeftAwayWithWhatDependsOnThem) {
   const auto report = toy.run();
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_EQ(report->skipped, 0);
-  EXPECT_TRUE(toy.warned("3 rows are not finite or all zero, the first at stream 's1'"));
+  EXPECT_TRUE(toy.warned("3 rows are not finite or all zero, the first: stream 's1'"));
 }
 
 TEST(TrainingData, ADumpWithManyBadRowsIsRefused) {

@@ -6,9 +6,11 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "base/version.h"
 #include "fmt/format.h"
 #include "io/shown.h"
+#include "spec/dump_text.h"
 #include "train/run_state.h"
 #include "train/trunk_side.h"
 
@@ -29,9 +31,23 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+std::string digest_of(const HeadTensors& head) {
+  Sha256 digest;
+  digest.update(std::as_bytes(std::span(head.config.draft_vocabulary)));
+  for (const auto& [name, tensor] : head.tensors) {
+    digest.update(std::as_bytes(std::span(name)));
+    digest.update(std::as_bytes(std::span(tensor.values)));
+  }
+  return digest.finish();
+}
+
 // What must be the same for a run to be continued.
-std::vector<std::string> settings_of(const HeadConfig& head, const TrainOptions& o) {
+std::vector<std::string> settings_of(const TrainInputs& inputs, const TrainOptions& o,
+                                     const TrainTable& table) {
   constexpr const char* kTargets[] = {"soft", "hard", "mixed"};
+  constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
+  const HeadConfig& head = inputs.start.config;
+  const DataOptions& data = inputs.data->options();
   std::vector<std::string> lines = {
       fmt::format("tap {}", to_string(head.tap)),
       fmt::format("tap type {}", to_string(head.tap_type)),
@@ -53,7 +69,14 @@ std::vector<std::string> settings_of(const HeadConfig& head, const TrainOptions&
       fmt::format("batch {}", o.batch),
       fmt::format("seed {}", o.seed),
       fmt::format("steps {}", o.steps),
-      fmt::format("minutes {}", o.minutes)};
+      fmt::format("minutes {}", o.minutes),
+      fmt::format("pieces of {} rows", data.max_rows),
+      fmt::format("prompt rows {}", data.prompt_rows ? "taken" : "left out"),
+      fmt::format("evaluations over {} tokens", o.evaluation_tokens),
+      fmt::format("cache {}", kCaches[static_cast<int>(o.cache)]),
+      fmt::format("products in {}", table.name),
+      inputs.in_place ? "a start from the head in its own place"
+                      : fmt::format("a start from a head of SHA-256 {}", digest_of(inputs.start))};
   std::string frozen = "frozen";
   for (const Part part : {Part::Merge, Part::Norms, Part::Layer})
     if (std::ranges::count(o.freeze, part) > 0)
@@ -74,13 +97,7 @@ Result<void> check_together(const Model& model, const DumpHeader& dump, const He
     return refuse(fmt::format("the dump has hiddens of {} values and {} words, the trunk {} and {}",
                               dump.hidden_width, dump.vocab_size, model.info().dim,
                               model.info().vocab_size));
-  if (dump.tap != head.tap && !says_nothing)
-    return refuse(
-        fmt::format("the dump's hiddens were taken {} the final norm, the head reads those "
-                    "{} it",
-                    to_string(dump.tap), to_string(head.tap)));
-  if (dump.type == TapType::BF16 && head.tap_type == TapType::F32)
-    return refuse("the dump's hiddens were rounded to bf16, and the head reads float32");
+  if (auto ok = check_tap(dump, head); !ok) return ok;
   if (!dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
       dump.model_sha256 != head.trunk_sha256)
     return refuse(
@@ -150,8 +167,10 @@ class Run {
     if (o_.minutes > 0) share = std::max(share, elapsed() / (60 * o_.minutes));
     return share;
   }
-  int depths_at(double at) const {
-    return at < o_.first_depth_share && !(o_.first_depth_share >= 1) ? 1 : o_.depths;
+  int depths_at(double at) const { return at < o_.first_depth_share ? 1 : o_.depths; }
+  // Depth 1 alone comes first, and says nothing of whether the run still gets anywhere.
+  bool is_last_task(double at) const {
+    return at >= o_.first_depth_share || o_.first_depth_share >= 1;
   }
   bool stopped() const { return hooks_.stop && hooks_.stop(); }
   void warn(const std::string& text) const {
@@ -169,7 +188,8 @@ class Run {
   int64_t pass(std::span<const Piece> pieces, int depths, int pieces_of_step, bool back,
                std::span<LossSums> sums);
   bool step(int depths);
-  Result<void> evaluate_now();
+  Result<void> evaluate_now(double at);
+  Result<TrainEnd> go_on();
   HeadTensors head_now() const { return head_of(config_, layout_, optimiser_.averaged(weights_)); }
   void held_out(HistoryEntry& entry);
   void report_progress(double at) const;
@@ -196,6 +216,7 @@ class Run {
   int64_t step_ = 0;
   int flat_ = 0;
   int not_finite_ = 0;
+  bool evaluation_is_due_ = true;
   bool warned_of_memorising_ = false;
   bool improved_ = false;
   std::vector<LossSums> sums_;  // since the last evaluation
@@ -257,14 +278,18 @@ Result<void> Run::check_training() {
 
 Result<void> Run::save() const {
   RunState state;
-  state.settings = settings_of(config_, o_);
+  state.settings = settings_of(in_, o_, *tools_.table);
   state.step = step_;
   state.optimiser_steps = optimiser_.steps();
   state.positions = report_.positions;
   state.skipped = report_.skipped;
   state.seconds = elapsed();
-  state.best = report_.best.expected;
   state.flat = flat_;
+  state.not_finite = not_finite_;
+  state.evaluation_is_due = evaluation_is_due_;
+  state.distance = report_.distance;
+  state.sums = sums_;
+  state.loss_steps = loss_steps_;
   state.history = report_.history;
   for (const auto part : {std::span<const float>(weights_), optimiser_.m(), optimiser_.v(),
                           optimiser_.average(), std::span<const float>(best_)})
@@ -282,7 +307,7 @@ Result<void> Run::resume() {
   const size_t n = weights_.size();
   const size_t parts = state->has_average ? 5 : 4;
   if (state->values.size() != parts * n || state->has_average != !optimiser_.average().empty() ||
-      state->history.empty())
+      state->history.empty() || state->sums.size() != sums_.size())
     return Error{ErrorCode::BadFormat, used.string() + ": holds another head"};
   const float* from = state->values.data();
   const auto take = [&](std::span<float> to) {
@@ -297,6 +322,11 @@ Result<void> Run::resume() {
   optimiser_.set_steps(state->optimiser_steps);
   step_ = state->step;
   flat_ = state->flat;
+  not_finite_ = state->not_finite;
+  evaluation_is_due_ = state->evaluation_is_due;
+  sums_ = std::move(state->sums);
+  loss_steps_ = state->loss_steps;
+  report_.distance = std::move(state->distance);
   seconds_before_ = state->seconds;
   report_.positions = state->positions;
   report_.skipped = state->skipped;
@@ -316,7 +346,7 @@ Result<void> Run::begin() {
                     facts.positions, kFewPositions));
   if (facts.bad_rows > 0)
     warn(
-        fmt::format("{} rows are not finite or all zero, the first at {}; they and what depends on "
+        fmt::format("{} rows are not finite or all zero, the first: {}; they and what depends on "
                     "them are left away",
                     facts.bad_rows, facts.first_bad));
   if (facts.own_share() < 0.8)
@@ -420,7 +450,7 @@ void Run::held_out(HistoryEntry& entry) {
   }
 }
 
-Result<void> Run::evaluate_now() {
+Result<void> Run::evaluate_now(double at) {
   HistoryEntry entry;
   entry.step = step_;
   entry.positions = report_.positions;
@@ -439,6 +469,7 @@ Result<void> Run::evaluate_now() {
   entry.seconds = elapsed();
   std::ranges::fill(sums_, LossSums{});
   loss_steps_ = 0;
+  evaluation_is_due_ = false;
 
   const bool first = report_.history.empty();
   const bool better = first || entry.expected > report_.best.expected;
@@ -453,7 +484,7 @@ Result<void> Run::evaluate_now() {
       improved_ = true;
       if (auto written = write_head(in_.out, head); !written) return written;
     }
-  } else {
+  } else if (is_last_task(at)) {
     ++flat_;
   }
   if (hooks_.evaluated) hooks_.evaluated(entry, better);
@@ -480,44 +511,39 @@ void Run::report_progress(double at) const {
                    .last = report_.history.empty() ? nullptr : &report_.history.back()});
 }
 
+// Steps and evaluations until the run ends. What is saved between any two of them is enough to go
+// on as if nothing had happened.
+Result<TrainEnd> Run::go_on() {
+  double at = share();
+  auto slot = static_cast<int64_t>(at * kEvaluations);
+  for (;;) {
+    if (evaluation_is_due_) {
+      const auto done = evaluate_now(at);
+      if (!done && (done.error().code != ErrorCode::Interrupted || report_.history.empty()))
+        return done.error();
+      if (!done) return TrainEnd::Interrupted;
+    }
+    if (not_finite_ >= kMostNotFinite) return TrainEnd::NotFinite;
+    if (at >= 1) return TrainEnd::Done;
+    if (flat_ >= o_.flat_evaluations) return TrainEnd::Flat;
+    if (stopped()) return TrainEnd::Interrupted;
+    step(depths_at(at));
+    at = share();
+    report_progress(at);
+    const auto now_slot = static_cast<int64_t>(at * kEvaluations);
+    const bool wanted = o_.evaluate_every > 0 ? step_ % o_.evaluate_every == 0 : now_slot > slot;
+    evaluation_is_due_ = (wanted || at >= 1) && not_finite_ < kMostNotFinite;
+    slot = now_slot;
+  }
+}
+
 Result<TrainReport> Run::run() {
   if (auto begun = begin(); !begun) return begun.error();
   start_ = Clock::now();
   report_.table = tools_.table->name;
-  const auto interrupted = [](const Error& error) { return error.code == ErrorCode::Interrupted; };
-  if (report_.history.empty())
-    if (auto done = evaluate_now(); !done) return done.error();
-  auto slot = static_cast<int64_t>(share() * kEvaluations);
-  report_.end = TrainEnd::Done;
-  while (share() < 1) {
-    if (stopped()) {
-      report_.end = TrainEnd::Interrupted;
-      break;
-    }
-    const double at = share();
-    if (depths_at(at) != net_.depths()) flat_ = 0;  // another task begins
-    step(depths_at(at));
-    if (not_finite_ >= kMostNotFinite) {
-      report_.end = TrainEnd::NotFinite;
-      break;
-    }
-    report_progress(share());
-    const auto now_slot = static_cast<int64_t>(share() * kEvaluations);
-    const bool due = o_.evaluate_every > 0 ? step_ % o_.evaluate_every == 0 : now_slot > slot;
-    if (!due || share() >= 1) continue;
-    slot = now_slot;
-    auto done = evaluate_now();
-    if (!done && !interrupted(done.error())) return done.error();
-    if (done && flat_ >= o_.flat_evaluations) {
-      report_.end = TrainEnd::Flat;
-      break;
-    }
-  }
-  if (report_.end == TrainEnd::Done) {
-    auto done = evaluate_now();
-    if (!done && !interrupted(done.error())) return done.error();
-    if (!done) report_.end = TrainEnd::Interrupted;
-  }
+  const auto end = go_on();
+  if (!end) return end.error();
+  report_.end = *end;
   if (report_.end == TrainEnd::Interrupted)
     if (auto saved = save(); !saved) return saved.error();
 
@@ -525,6 +551,11 @@ Result<TrainReport> Run::run() {
   if (!improved_)
     if (auto written = write_head(in_.out, best); !written) return written.error();
   if (auto same = compare_with_file(*in_.model, best, in_.out, plan_); !same) return same.error();
+  if (report_.by_length.empty()) {  // resumed, and nothing better was found since
+    auto again = evaluate(*in_.model, best, plan_);
+    if (!again) return again.error();
+    report_.by_length = std::move(again->by_length);
+  }
   if (report_.end != TrainEnd::Interrupted) {
     std::error_code ignored;
     fs::remove(state_file(), ignored);
@@ -570,7 +601,7 @@ Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options
   fs::path used;
   const auto state = read_run_state(state_file_of(inputs), &used);
   if (!state) return state.error();
-  const std::string differs = setting_that_differs(*state, settings_of(head, options));
+  const std::string differs = setting_that_differs(*state, settings_of(inputs, options, **table));
   if (!differs.empty()) return Error{ErrorCode::BadUsage, "--resume: " + differs};
   return {};
 }
