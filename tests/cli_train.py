@@ -165,6 +165,13 @@ class TrainTest(CliTest):
             with self.subTest(out=out):
                 self.assert_refused("train", model(), "--dump", dump("llama"), "--out", out, "--new",
                                     "--steps", "1", says="--out")
+        for report in (shard, os.path.join(dump("llama"), "manifest.jsonl"), path("one")):
+            with self.subTest(json=report):
+                self.assert_refused("train", model(), "--dump", dump("llama"), "--out", path("one"),
+                                    "--new", "--steps", "1", "--json", report, says="--json")
+        self.assert_refused("replay", model(), "--dump", dump("llama"), "--json", shard,
+                            says="--json")
+        self.assert_refused("store", dump("llama"), "--out", shard, says="--out")
         for out in (trunk, shard, prompts(4, 20), path("no such folder/records"), path("."), ""):
             with self.subTest(records=out):
                 self.assert_refused("collect", model(), "--prompts", prompts(4, 20), "--out",

@@ -59,7 +59,9 @@ Result<void> CollectFlags::check() const {
     if (auto ok = check_output("--records", *records, inputs); !ok) return ok;
   }
   if (auto ok = decode.check(); !ok) return ok;
-  return json.check(model.model);
+  for (const std::string& file : {model.model, *dump.folder, records.value_or("")})
+    if (auto ok = json.check(file); !ok) return ok;
+  return {};
 }
 
 // What is to be recorded, as it was given and as the trunk reads it.

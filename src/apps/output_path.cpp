@@ -24,7 +24,9 @@ bool same_file(const fs::path& a, const fs::path& b) {
 // Whether the file is this input, or one that is read of this folder.
 bool is_part_of(const fs::path& path, const fs::path& input) {
   std::error_code ignored;
-  if (same_file(path, input)) return true;
+  if (same_file(path, input) ||
+      fs::absolute(path).lexically_normal() == fs::absolute(input).lexically_normal())
+    return true;
   if (!fs::is_directory(input, ignored)) return false;
   if (!fs::exists(path, ignored) || !same_file(fs::absolute(path).parent_path(), input))
     return false;

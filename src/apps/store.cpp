@@ -3,6 +3,7 @@
 
 #include "apps/commands.h"
 #include "apps/json_file.h"
+#include "apps/output_path.h"
 #include "apps/say.h"
 #include "apps/values.h"
 #include "base/version.h"
@@ -39,7 +40,10 @@ int store(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (!given.out || given.out->empty())
     return fail("store", {ErrorCode::BadUsage, "--out is missing: the file of the store"});
-  if (auto ok = given.json.check(); !ok) return fail("store", ok.error());
+  if (auto ok = check_output("--out", *given.out, std::span(&given.dump, 1)); !ok)
+    return fail("store", ok.error());
+  for (const std::string& file : {given.dump, *given.out})
+    if (auto ok = given.json.check(file); !ok) return fail("store", ok.error());
   const auto dump = Dump::open(given.dump);
   if (!dump) return fail("store", dump.error());
 

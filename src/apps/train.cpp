@@ -205,8 +205,8 @@ int train(Args args) {
   if (!outcome) return fail("train", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.finish(model.model); !ok) return fail("train", ok.error());
-  if (auto ok = json.check(model.model); !ok) return fail("train", ok.error());
-  if (auto ok = json.check(*given.out); !ok) return fail("train", ok.error());
+  for (const std::string& file : {model.model, *given.dump, *given.out})
+    if (auto ok = json.check(file); !ok) return fail("train", ok.error());
   given.train.seed = model.seed;
 
   catch_interrupts();

@@ -302,7 +302,7 @@ TEST(Train, WhereverARunIsStoppedItsHistoryGoesOnAsIfItHadNotBeen) {
   set(parts);
   // It is asked between steps and between the streams of an evaluation: both are stopped in.
   int asked = 0;
-  int most = 40;
+  int most = 14;
   parts.stop = [&] { return ++asked > most; };
   auto report = parts.run();
   ASSERT_RAN(report);
@@ -310,7 +310,7 @@ TEST(Train, WhereverARunIsStoppedItsHistoryGoesOnAsIfItHadNotBeen) {
   for (; report->end == TrainEnd::Interrupted; ++stops) {
     ASSERT_LT(stops, 40);
     asked = 0;
-    most = 9;
+    most = 5;
     report = parts.run(true);
     ASSERT_RAN(report);
   }
