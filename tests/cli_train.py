@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -157,6 +158,24 @@ class TrainTest(CliTest):
                             ["replay", "--drafter", "lookup"]):
                 self.assert_refused(command[0], model("q4_1"), "--dump", dump("llama", "q4_1"),
                                     *command[1:], *flag, says=f"made with {flag[0]} ")
+
+    def test_damage_in_a_dump_is_told(self):
+        damaged = path("damaged dump")
+        shutil.copytree(dump("llama"), damaged)
+        with open(os.path.join(damaged, "shard-00000.pldump"), "r+b") as shard:
+            shard.seek(-1, os.SEEK_END)
+            last = shard.read(1)[0]
+            shard.seek(-1, os.SEEK_END)
+            shard.write(bytes([last ^ 1]))
+        with open(os.path.join(damaged, "manifest.jsonl"), encoding="utf-8") as manifest:
+            dropped = json.loads(manifest.readlines()[-1])["bytes"]
+        report = run_json("replay", model(), "--dump", damaged, "--drafter", "lookup")
+        self.assertEqual(report["dropped_bytes"], dropped)
+        for command in (["replay", model(), "--dump", damaged, "--drafter", "lookup"],
+                        ["store", damaged, "--out", path("damaged.plstore")],
+                        ["train", model(), "--dump", damaged, "--out", path("d.safetensors"),
+                         *SHORT]):
+            self.assertIn(f"{dropped} bytes are damaged", run(*command, check=0).stderr.decode())
 
     def test_what_is_read_is_not_written_over(self):
         trunk = os.path.join(model(), "model.safetensors")

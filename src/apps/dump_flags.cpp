@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "apps/say.h"
+
 namespace paceline::apps {
 
 void DumpFlags::add(Flags& flags, const std::string& folder_flag, const std::string& help) {
@@ -78,6 +80,12 @@ Result<void> check_dump_is_of(const Engine& engine, const DumpHeader& dump,
   if (dump.weights != here.weights) return refused("--weights", dump.weights, here.weights);
   if (dump.cache != here.cache) return refused("--cache", dump.cache, here.cache);
   return {};
+}
+
+void warn_of_dropped_bytes(const Dump& dump, const std::string& name) {
+  if (dump.dropped_bytes() > 0)
+    say(stderr, "warning: {}: {} bytes are damaged or no whole stream and are left out\n", name,
+        dump.dropped_bytes());
 }
 
 Json answer_settings(const std::string& kind, const DecodeFlags& decode, const ModelFlags& model,

@@ -179,9 +179,11 @@ int replay(Args args) {
     if (auto ok = check_tap(dump->header(), engine->head()->info.config); !ok)
       return fail("replay", ok.error());
   print_warnings(*engine);
+  warn_of_dropped_bytes(*dump, shown_path(*given.dump));
   Json report = report_header("replay", given.model, *engine, given.spec.drafter_name());
   report["prompts_sha256"] = dump->header().prompts_sha256;
   report["dump"] = *given.dump;
+  report["dropped_bytes"] = dump->dropped_bytes();
   report["streams"] = std::min(dump->size(), given.limit);
   report["cycles"] = given.cycles;
 

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "apps/commands.h"
+#include "apps/dump_flags.h"
 #include "apps/json_file.h"
 #include "apps/output_path.h"
 #include "apps/say.h"
@@ -62,6 +63,7 @@ int store(Args args) {
                                                            "answers of the model",
                                                            shown_path(given.dump))});
   }
+  warn_of_dropped_bytes(*dump, shown_path(given.dump));
   if (auto saved = builder.save(*given.out); !saved) return fail("store", saved.error());
   const auto made = NgramStore::open(*given.out);
   if (!made) return fail("store", made.error());

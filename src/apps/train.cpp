@@ -160,6 +160,7 @@ Json data_json(const train::TrainingData& data, const HeadConfig& head) {
           {"held_out", facts.held_out},
           {"cycle_rows", facts.cycle_rows},
           {"bad_rows", facts.bad_rows},
+          {"dropped_bytes", data.dump().dropped_bytes()},
           {"own_share", facts.own_share()},
           {"draft_vocabulary", head.draft_vocabulary.size()},
           {"coverage", data.coverage(head.draft_vocabulary)},
@@ -256,6 +257,7 @@ int train(Args args) {
   }
 
   print_warnings(*engine);
+  warn_of_dropped_bytes(**dump, shown_path(*given.dump));
   Json report = report_header("train", model, *engine, "mtp");
   const train::DataFacts& facts = data->facts();
   say(stderr, "{} positions to train on, {} held out; {} words drafted, {:.1f} % of the text\n",
