@@ -328,6 +328,17 @@ TEST(Train, WhereverARunIsStoppedItsHistoryGoesOnAsIfItHadNotBeen) {
   EXPECT_EQ(read_whole(parts.out()), read_whole(whole.out()));
 }
 
+TEST(History, ALossThatIsNotFiniteComesBackFromItsFile) {
+  HistoryEntry entry;
+  entry.step = 7;
+  entry.held_out_loss = INFINITY;
+  entry.training_hits = entry.held_out_hits = entry.joint = {0.5};
+  HistoryEntry back;
+  ASSERT_TRUE(from_json(nlohmann::ordered_json::parse(to_json(entry).dump()), back));
+  EXPECT_EQ(back.step, 7);
+  EXPECT_TRUE(std::isnan(back.held_out_loss));
+}
+
 TEST(Train, DepthOneIsTrainedAloneForTheShareThatIsGiven) {
   std::vector<int64_t> positions;
   for (const double share : {0.0, 0.5, 1.0}) {
