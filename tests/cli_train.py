@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import signal
+import subprocess
 import unittest
 
 import cli_support
@@ -32,10 +35,10 @@ def prompts(n_held_out, n_training):
     return write(f"prompts-{n_held_out}-{n_training}.jsonl", "\n".join(lines) + "\n")
 
 
-def dump(family):
-    folder = path(f"dump {family}")
+def dump(family, kind="f32"):
+    folder = path(f"dump {family} {kind}")
     if not os.path.isdir(folder):
-        run("collect", model(family=family), "--prompts", prompts(4, 20), "--max-tokens", "40",
+        run("collect", model(kind, family), "--prompts", prompts(4, 20), "--max-tokens", "40",
             "--temperature", "1", "--ignore-eos", "--out", folder, check=0)
     return folder
 
@@ -88,6 +91,26 @@ class TrainTest(CliTest):
         with open(head, "rb") as file:
             self.assertEqual(file.read(), before)
         self.assertTrue(os.path.exists(head + ".rejected"))
+        self.assertFalse(os.path.exists(head + ".candidate"))
+
+    def test_a_head_stays_as_it_was_while_one_that_is_to_be_promoted_trains(self):
+        head = path("held.safetensors")
+        run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)
+        with open(head, "rb") as file:
+            before = file.read()
+        process = subprocess.Popen(
+            [cli_support.BINARY, "train", model(), "--dump", dump("llama"), "--out", head,
+             "--head", head, "--minutes", "5", "--evaluate-every", "1", "--promote"],
+            stderr=subprocess.PIPE, text=True)
+        while not process.stderr.readline().startswith("step      3"):
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("--resume", said)
+        with open(head, "rb") as file:
+            self.assertEqual(file.read(), before)
+        self.assertTrue(os.path.exists(head + ".candidate.run"))
 
     def test_a_file_of_records_trains_too(self):
         records = path("records")
@@ -124,7 +147,54 @@ class TrainTest(CliTest):
                             "--steps", "1", says="stranger")
         self.assert_refused("train", model(family="gemma3"), "--dump", dump("llama"), "--out", head,
                             "--new", "--steps", "1", says="pre-norm decoders with SwiGLU")
+        for flag in (("--modules", "2"), ("--tap", "after"), ("--shortlist", "64")):
+            self.assert_refused(*given, "--head", path("no head"), "--steps", "1", *flag,
+                                says=flag[0] + " is of a new head")
         self.assertFalse(os.path.exists(head))
+
+    def test_a_dump_of_other_numbers_is_refused(self):
+        for flag in (("--weights", "bf16"), ("--cache", "f32")):
+            for command in (["train", "--new", "--steps", "1", "--out", path("none.safetensors")],
+                            ["replay", "--drafter", "lookup"]):
+                self.assert_refused(command[0], model("q4_1"), "--dump", dump("llama", "q4_1"),
+                                    *command[1:], *flag, says=f"made with {flag[0]} ")
+
+    def test_damage_in_a_dump_is_told(self):
+        damaged = path("damaged dump")
+        shutil.copytree(dump("llama"), damaged)
+        with open(os.path.join(damaged, "shard-00000.pldump"), "r+b") as shard:
+            shard.seek(-1, os.SEEK_END)
+            last = shard.read(1)[0]
+            shard.seek(-1, os.SEEK_END)
+            shard.write(bytes([last ^ 1]))
+        with open(os.path.join(damaged, "manifest.jsonl"), encoding="utf-8") as manifest:
+            dropped = json.loads(manifest.readlines()[-1])["bytes"]
+        report = run_json("replay", model(), "--dump", damaged, "--drafter", "lookup")
+        self.assertEqual(report["dropped_bytes"], dropped)
+        for command in (["replay", model(), "--dump", damaged, "--drafter", "lookup"],
+                        ["store", damaged, "--out", path("damaged.plstore")],
+                        ["train", model(), "--dump", damaged, "--out", path("d.safetensors"),
+                         *SHORT]):
+            self.assertIn(f"{dropped} bytes are damaged", run(*command, check=0).stderr.decode())
+
+    def test_what_is_read_is_not_written_over(self):
+        trunk = os.path.join(model(), "model.safetensors")
+        shard = os.path.join(dump("llama"), "shard-00000.pldump")
+        for out in (trunk, shard, path("no such folder/head"), path("."), "/dev/null", ""):
+            with self.subTest(out=out):
+                self.assert_refused("train", model(), "--dump", dump("llama"), "--out", out, "--new",
+                                    "--steps", "1", says="--out")
+        for report in (shard, os.path.join(dump("llama"), "manifest.jsonl"), path("one")):
+            with self.subTest(json=report):
+                self.assert_refused("train", model(), "--dump", dump("llama"), "--out", path("one"),
+                                    "--new", "--steps", "1", "--json", report, says="--json")
+        self.assert_refused("replay", model(), "--dump", dump("llama"), "--json", shard,
+                            says="--json")
+        self.assert_refused("store", dump("llama"), "--out", shard, says="--out")
+        for out in (trunk, shard, prompts(4, 20), path("no such folder/records"), path("."), ""):
+            with self.subTest(records=out):
+                self.assert_refused("collect", model(), "--prompts", prompts(4, 20), "--out",
+                                    dump("llama"), "--records", out, says="--records")
 
 
 if __name__ == "__main__":

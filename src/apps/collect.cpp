@@ -13,11 +13,14 @@
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
+#include "apps/output_path.h"
 #include "apps/prompt_flags.h"
+#include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
+#include "io/dump_writer.h"
 #include "io/records.h"
 #include "io/shown.h"
 
@@ -49,9 +52,16 @@ Result<void> CollectFlags::check() const {
   if (text && (prompts.raw || prompts.system)) {
     return usage("--text is recorded as it is; --raw and --system go with prompts");
   }
-  if (records && records->empty()) return usage("--records wants a file name, not ''");
+  if (records) {
+    std::vector<std::string> inputs = {model.model, *dump.folder};
+    for (const auto& file : {text, prompts.file})
+      if (file) inputs.push_back(*file);
+    if (auto ok = check_output("--records", *records, inputs); !ok) return ok;
+  }
   if (auto ok = decode.check(); !ok) return ok;
-  return json.check(model.model);
+  for (const std::string& file : {model.model, *dump.folder, records.value_or("")})
+    if (auto ok = json.check(file); !ok) return ok;
+  return {};
 }
 
 // What is to be recorded, as it was given and as the trunk reads it.
@@ -91,6 +101,7 @@ Result<std::vector<Prompt>> encode(const CollectFlags& given, const Engine& engi
   if (prompts->size() > limit) prompts->resize(limit);
   std::unordered_set<std::string_view> ids;
   for (const Prompt& prompt : *prompts) {
+    if (auto ok = check_stream_names(prompt.id, prompt.category); !ok) return ok.error();
     if (ids.insert(prompt.id).second) continue;
     return usage(fmt::format("the id {} is given twice; streams of a dump go by their ids",
                              quoted_name(prompt.id)));
@@ -252,6 +263,7 @@ int collect(Args args) {
   if (!dump) return fail("collect", dump.error());
   print_warnings(*engine);
   Json report = report_header("collect", given.model, *engine, "none");
+  report["prompts_sha256"] = sha256_of_prompts(*prompts);
   report["sampling"] = sampling_json(given.decode.sampling);
   report["out"] = *given.dump.folder;
   if (dump->dropped_bytes() > 0) {

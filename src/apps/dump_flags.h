@@ -10,6 +10,7 @@
 #include "apps/model_flags.h"
 #include "apps/stream_recorder.h"
 #include "engine/engine.h"
+#include "io/dump.h"
 #include "io/dump_writer.h"
 
 namespace paceline::apps {
@@ -29,6 +30,14 @@ struct DumpFlags {
   DumpHeader header(const Engine& engine, uint64_t seed, const Json& settings,
                     const std::string& prompts_sha256) const;
 };
+
+// Whether the dump's numbers are this engine's: of its model, numerics, weights and cache. BadUsage
+// with what differs. name: of the dump, for the error.
+Result<void> check_dump_is_of(const Engine& engine, const DumpHeader& dump,
+                              const std::string& name);
+
+// A warning on standard error where parts of a dump are left out, damaged or not whole.
+void warn_of_dropped_bytes(const Dump& dump, const std::string& name);
 
 // The settings of answers; kind: how they came about.
 Json answer_settings(const std::string& kind, const DecodeFlags& decode, const ModelFlags& model,

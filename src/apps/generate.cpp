@@ -171,6 +171,7 @@ int generate(Args args) {
   if (!prompts) return fail("generate", prompts.error());
   for (size_t i = 0; i < prompts->size(); ++i) {
     auto ok = check_request(*engine, request_for(given, *prompts, *scripts, i));
+    if (ok && given.dump.folder) ok = check_stream_names((*prompts)[i].id, (*prompts)[i].category);
     if (!ok) return fail("generate", ok.error());
   }
   std::optional<DumpWriter> dump;

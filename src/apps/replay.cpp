@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "apps/commands.h"
+#include "apps/dump_flags.h"
 #include "apps/generate_report.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
@@ -83,35 +84,6 @@ Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const 
   return arm;
 }
 
-// What head and dump must have in common.
-Result<void> check_fits(const Engine& engine, const Dump& dump, const std::string& name) {
-  const DumpHeader& header = dump.header();
-  const auto refused = [&](std::string why) {
-    return Error{ErrorCode::BadUsage, fmt::format("{}: {}", name, why)};
-  };
-  if (header.model_sha256 != engine.model_sha256()) {
-    return refused(fmt::format("its model has the SHA-256 {}, and this one {}", header.model_sha256,
-                               engine.model_sha256()));
-  }
-  if (header.vocab_size != engine.model().info().vocab_size) {
-    return refused(fmt::format("its model has {} tokens, and this one {}", header.vocab_size,
-                               engine.model().info().vocab_size));
-  }
-  if (engine.head() == nullptr) return {};
-  const Tap tap = engine.head()->info.config.tap;
-  if (header.tap != tap) {
-    return refused(
-        fmt::format("its hiddens were taken {} the final norm, and the head reads those "
-                    "{} it; collect with --tap {}",
-                    to_string(header.tap), to_string(tap), to_string(tap)));
-  }
-  if (header.hidden_width != engine.model().info().dim) {
-    return refused(fmt::format("its hiddens have {} values, and this model's {}",
-                               header.hidden_width, engine.model().info().dim));
-  }
-  return {};
-}
-
 Json share(int64_t part, int64_t of) {
   return of > 0 ? Json(static_cast<double>(part) / static_cast<double>(of)) : Json(nullptr);
 }
@@ -170,6 +142,7 @@ Result<void> check_flags(ReplayFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (given.spec.kind() == DrafterKind::Scripted)
     return Error{ErrorCode::BadUsage, "--drafter scripted is for generate only"};
+  if (auto ok = given.json.check(*given.dump); !ok) return ok;
   return given.json.check(given.model.model);
 }
 
@@ -200,11 +173,17 @@ int replay(Args args) {
   catch_interrupts();
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
   if (!engine) return fail("replay", engine.error());
-  if (auto ok = check_fits(*engine, *dump, shown_path(*given.dump)); !ok)
+  if (auto ok = check_dump_is_of(*engine, dump->header(), shown_path(*given.dump)); !ok)
     return fail("replay", ok.error());
+  if (engine->head() != nullptr)
+    if (auto ok = check_tap(dump->header(), engine->head()->info.config); !ok)
+      return fail("replay", ok.error());
   print_warnings(*engine);
+  warn_of_dropped_bytes(*dump, shown_path(*given.dump));
   Json report = report_header("replay", given.model, *engine, given.spec.drafter_name());
+  report["prompts_sha256"] = dump->header().prompts_sha256;
   report["dump"] = *given.dump;
+  report["dropped_bytes"] = dump->dropped_bytes();
   report["streams"] = std::min(dump->size(), given.limit);
   report["cycles"] = given.cycles;
 

@@ -1,15 +1,16 @@
 // paceline store: makes a store of n-grams of a dump's answers.
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "apps/commands.h"
+#include "apps/dump_flags.h"
 #include "apps/json_file.h"
+#include "apps/output_path.h"
 #include "apps/say.h"
 #include "apps/values.h"
 #include "base/version.h"
 #include "io/dump.h"
 #include "io/shown.h"
+#include "spec/dump_text.h"
 #include "spec/store_builder.h"
 
 namespace paceline::apps {
@@ -21,14 +22,6 @@ struct StoreFlags {
   int max_bytes = static_cast<int>(StoreLimits{}.max_bytes);
   JsonFile json;
 };
-
-// The trunk's own tokens, a short cycle at the end once.
-std::span<const TokenId> answer_of(const DumpStream& stream) {
-  const bool cut = stream.cycle_start < stream.positions();
-  const auto tokens =
-      cut ? stream.tokens.first(static_cast<size_t>(stream.cycle_start)) : stream.tokens;
-  return tokens.subspan(std::min(tokens.size(), static_cast<size_t>(stream.n_prompt)));
-}
 
 }  // namespace
 
@@ -48,7 +41,10 @@ int store(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (!given.out || given.out->empty())
     return fail("store", {ErrorCode::BadUsage, "--out is missing: the file of the store"});
-  if (auto ok = given.json.check(); !ok) return fail("store", ok.error());
+  if (auto ok = check_output("--out", *given.out, std::span(&given.dump, 1)); !ok)
+    return fail("store", ok.error());
+  for (const std::string& file : {given.dump, *given.out})
+    if (auto ok = given.json.check(file); !ok) return fail("store", ok.error());
   const auto dump = Dump::open(given.dump);
   if (!dump) return fail("store", dump.error());
 
@@ -58,14 +54,16 @@ int store(Args args) {
   for (int i = 0; i < dump->size(); ++i) {
     const DumpStream stream = dump->stream(i);
     if (stream.given_text) continue;
-    builder.add(answer_of(stream));
     ++answers;
+    if (const auto text = recorded_text(stream))
+      builder.add(text->tokens.subspan(static_cast<size_t>(text->n_prompt)));
   }
   if (answers == 0) {
     return fail("store", {ErrorCode::BadUsage, fmt::format("{}: it has given texts alone, and no "
                                                            "answers of the model",
                                                            shown_path(given.dump))});
   }
+  warn_of_dropped_bytes(*dump, shown_path(given.dump));
   if (auto saved = builder.save(*given.out); !saved) return fail("store", saved.error());
   const auto made = NgramStore::open(*given.out);
   if (!made) return fail("store", made.error());

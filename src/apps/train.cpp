@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "apps/commands.h"
+#include "apps/dump_flags.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
@@ -13,11 +14,13 @@
 #include "apps/train_flags.h"
 #include "apps/train_promotion.h"
 #include "apps/values.h"
+#include "base/mapped_file.h"
+#include "base/sha256.h"
 #include "engine/head_search.h"
 #include "io/dump.h"
 #include "io/shown.h"
-#include "models/dense_layer.h"
 #include "models/draft_head.h"
+#include "spec/dump_text.h"
 #include "train/plot.h"
 #include "train/tap_check.h"
 #include "train/trainer.h"
@@ -25,14 +28,24 @@
 namespace paceline::apps {
 namespace {
 
+struct StartHead {
+  HeadTensors tensors;
+  bool in_place = false;  // read from where the run writes
+};
+
 // The head that the run begins with.
-Result<HeadTensors> start_head(const TrainFlags& given, const Engine& engine,
-                               const std::string& model, const train::TrainingData& data) {
+Result<StartHead> start_head(const TrainFlags& given, const Engine& engine,
+                             const std::string& model, const train::TrainingData& data) {
   if (!given.fresh) {
     const auto checkpoint = Checkpoint::open(model);
     if (!checkpoint) return checkpoint.error();
     HeadSearch search = find_head(*checkpoint, given.head.value_or(""));
-    if (search.found) return std::move(search.found->tensors);
+    if (search.found) {
+      std::error_code ignored;
+      return StartHead{.tensors = std::move(search.found->tensors),
+                       .in_place = std::filesystem::equivalent(search.found->file,
+                                                               given.trained_file(), ignored)};
+    }
     if (search.fault) return *search.fault;
     return Error{ErrorCode::NotFound,
                  fmt::format("no head for this trunk in {}; name one to fine-tune with --head, or "
@@ -51,7 +64,29 @@ Result<HeadTensors> start_head(const TrainFlags& given, const Engine& engine,
   config.family = engine.model().info().family;
   const auto trunk = train::TrunkSide::of(engine.model());
   if (!trunk) return trunk.error();
-  return trunk->new_head(config, given.train.seed);
+  return StartHead{.tensors = trunk->new_head(config, given.train.seed)};
+}
+
+// The head that a promoted one must beat: the one that the run begins with or, where that is new,
+// the one that is found for the trunk.
+Result<HeadTensors> head_to_beat(const TrainFlags& given, const Engine& engine,
+                                 const std::string& model, const DumpHeader& dump,
+                                 const HeadTensors& start) {
+  if (!given.fresh) return start;
+  const auto checkpoint = Checkpoint::open(model);
+  if (!checkpoint) return checkpoint.error();
+  HeadSearch search = find_head(*checkpoint, {});
+  if (!search.found) return start;
+  const std::string name = shown_path(search.found->file);
+  auto usable = check_tap(dump, search.found->tensors.config);
+  if (usable)
+    if (auto made = engine.model().make_head(search.found->tensors); !made) usable = made.error();
+  if (!usable)
+    return Error{usable.error().code,
+                 fmt::format("--promote: {}, the head that is found, cannot be "
+                             "compared: {}",
+                             name, usable.error().message)};
+  return std::move(search.found->tensors);
 }
 
 std::string shares(std::span<const double> values) {
@@ -126,6 +161,7 @@ Json data_json(const train::TrainingData& data, const HeadConfig& head) {
           {"held_out", facts.held_out},
           {"cycle_rows", facts.cycle_rows},
           {"bad_rows", facts.bad_rows},
+          {"dropped_bytes", data.dump().dropped_bytes()},
           {"own_share", facts.own_share()},
           {"draft_vocabulary", head.draft_vocabulary.size()},
           {"coverage", data.coverage(head.draft_vocabulary)},
@@ -170,8 +206,9 @@ int train(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("train", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  if (auto ok = given.finish(); !ok) return fail("train", ok.error());
-  if (auto ok = json.check(model.model); !ok) return fail("train", ok.error());
+  if (auto ok = given.finish(model.model); !ok) return fail("train", ok.error());
+  for (const std::string& file : {model.model, *given.dump, *given.out})
+    if (auto ok = json.check(file); !ok) return fail("train", ok.error());
   given.train.seed = model.seed;
 
   catch_interrupts();
@@ -185,23 +222,25 @@ int train(Args args) {
   if (!engine) return fail("train", engine.error());
   if (records) dump = open_records(*given.dump, engine->model().info().dim);
   if (!*dump) return fail("train", dump->error());
+  const auto trunk = train::TrunkSide::of(engine->model());
+  if (!trunk) return fail("train", trunk.error());
+  const DumpHeader& header = (**dump).header();
   const int n_words = engine->model().info().vocab_size;
-  if ((**dump).header().vocab_size > n_words)
-    return fail("train",
-                {ErrorCode::BadUsage,
-                 fmt::format("{}: has tokens of a vocabulary of {}, and the trunk knows {}",
-                             *given.dump, (**dump).header().vocab_size, n_words)});
-  given.train.cache = engine->cache_type();
-  const DenseTrunk* trunk = engine->model().dense_trunk();
-  if (trunk == nullptr) {
-    const auto known = train::TrunkSide::of(engine->model());
-    return fail("train", known.error());
+  if (!records) {
+    if (auto ok = check_dump_is_of(*engine, header, shown_path(*given.dump)); !ok)
+      return fail("train", ok.error());
+  } else if (header.vocab_size > n_words) {
+    return fail("train", {ErrorCode::BadUsage,
+                          fmt::format("{}: has the token {}, and the trunk knows {} words",
+                                      shown_path(*given.dump), header.vocab_size - 1, n_words)});
   }
-  const auto data = train::TrainingData::of(**dump, given.data, *trunk->pool);
+  given.train.cache = engine->cache_type();
+  const auto data = train::TrainingData::of(**dump, given.data, *trunk->kernels().pool);
   if (!data) return fail("train", data.error());
   auto start = start_head(given, *engine, model.model, *data);
   if (!start) return fail("train", start.error());
-  train::TrainInputs inputs{&engine->model(), &*data, *std::move(start), *given.out, given.resume};
+  train::TrainInputs inputs{&engine->model(),     &*data,       std::move(start->tensors),
+                            given.trained_file(), given.resume, start->in_place};
   HeadConfig& config = inputs.start.config;
   if (config.trunk_sha256.empty()) config.trunk_sha256 = engine->model_sha256();
   if (config.trunk_sha256 != engine->model_sha256())
@@ -212,11 +251,18 @@ int train(Args args) {
   config.data_sha256 = data->sha256();
   if (auto ok = train::check_inputs(inputs, given.train); !ok) return fail("train", ok.error());
   if (!records) {
-    const auto ok = train::check_tap(engine->model(), **dump, engine->cache_type());
+    const auto ok = train::check_dumped_hiddens(engine->model(), **dump, engine->cache_type());
     if (!ok) return fail("train", ok.error());
+  }
+  std::optional<HeadTensors> before;
+  if (given.promote) {
+    auto found = head_to_beat(given, *engine, model.model, header, inputs.start);
+    if (!found) return fail("train", found.error());
+    before = *std::move(found);
   }
 
   print_warnings(*engine);
+  warn_of_dropped_bytes(**dump, shown_path(*given.dump));
   Json report = report_header("train", model, *engine, "mtp");
   const train::DataFacts& facts = data->facts();
   say(stderr, "{} positions to train on, {} held out; {} words drafted, {:.1f} % of the text\n",
@@ -228,8 +274,6 @@ int train(Args args) {
     say(stderr, "{:.1f} % of the tokens are the trunk's own first choice\n",
         100 * facts.own_share());
 
-  const auto kept = KeptFile::of(*given.out);
-  if (!kept) return fail("train", kept.error());
   Progress progress;
   const train::TrainHooks hooks = {
       .stop = interrupted,
@@ -259,36 +303,33 @@ int train(Args args) {
     return fail("train", drawn.error());
   say(stderr,
       "{}: {} steps, {} position-depths, {:.0f} s ({}); E {:.3f} at the start, {:.3f} at step {}\n",
-      *given.out, result->steps, result->positions, result->seconds, train::to_string(result->end),
-      result->baseline.expected, result->best.expected, result->best.step);
+      inputs.out.string(), result->steps, result->positions, result->seconds,
+      train::to_string(result->end), result->baseline.expected, result->best.expected,
+      result->best.step);
   if (result->end == train::TrainEnd::Interrupted)
     say(stderr, "interrupted; the same command with --resume goes on where it was stopped\n");
   const bool interrupted_run = result->end == train::TrainEnd::Interrupted;
   bool promoted = true;
-  if (given.promote && !interrupted_run) {
-    HeadTensors before = inputs.start;
-    if (given.fresh) {
-      const auto checkpoint = Checkpoint::open(model.model);
-      if (!checkpoint) return fail("train", checkpoint.error());
-      HeadSearch search = find_head(*checkpoint, {});
-      if (search.found && search.found->tensors.config.tap == config.tap)
-        before = std::move(search.found->tensors);
-    }
+  std::string written = given.trained_file();
+  if (before && !interrupted_run) {
     const auto judged =
-        judge_head(*engine, *data, before, *given.out, given.train.depths, given.train.seed);
+        judge_head(*engine, *data, *before, inputs.out, given.train.depths, given.train.seed);
     if (!judged) return fail("train", judged.error());
     promoted = judged->promoted;
     say(stderr, "{}: {}\n", promoted ? "promoted" : "not promoted", judged->reason);
-    if (!promoted)
-      if (auto restored = kept->restore(*given.out + ".rejected"); !restored)
-        return fail("train", restored.error());
+    written = promoted ? *given.out : *given.out + ".rejected";
+    if (auto moved = move_file(inputs.out, written); !moved) return fail("train", moved.error());
     report["promotion"] = judged->json;
   }
-  report["head"] = *given.out;
+  const auto head_file = MappedFile::open(written);
+  if (!head_file) return fail("train", head_file.error());
+  report["head_sha256"] = sha256(head_file->bytes());
+  report["prompts_sha256"] = records ? Json() : Json(header.prompts_sha256);
+  report["head"] = written;
   report["options"] = options_json(given);
   report["data"] = data_json(*data, config);
   report.update(report_json(*result));
-  if (auto written = json.write(report); !written) return fail("train", written.error());
+  if (auto ok = json.write(report); !ok) return fail("train", ok.error());
   if (interrupted_run) return kExitInterrupted;
   return promoted ? kExitSuccess : kExitCheckFailed;
 }

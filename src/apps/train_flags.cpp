@@ -1,7 +1,12 @@
 #include "apps/train_flags.h"
 
-#include <limits>
+#include <fmt/core.h>
 
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "apps/output_path.h"
 #include "apps/values.h"
 #include "io/shown.h"
 
@@ -61,7 +66,7 @@ void TrainFlags::add(Flags& flags) {
   flags.flag("--promote", promote,
              "keep the head only if it is better beyond chance, on all held-out answers and worse "
              "in no category, than the one it began with or, with --new, the one found for the "
-             "trunk; else HEAD is as before and the new one lies in HEAD.rejected");
+             "trunk; till then it lies in HEAD.candidate, and if it is not, in HEAD.rejected");
 
   flags.group("Training");
   flags.integer("--depths", train.depths, 1, train::kMostDepths,
@@ -106,17 +111,28 @@ void TrainFlags::add(Flags& flags) {
                "what training multiplies (default: bf16 where the machine has it)");
 }
 
-Result<void> TrainFlags::finish() {
+Result<void> TrainFlags::finish(const std::string& model) {
   const auto missing = [](const char* what) {
     return Error{ErrorCode::BadUsage, std::string(what) + " is missing"};
   };
   if (!dump || dump->empty()) return missing("--dump DUMP, what to train on,");
   if (!out || out->empty()) return missing("--out HEAD, where the head goes,");
   if (steps_ == 0 && train.minutes == 0) return missing("an end of the run, --steps or --minutes,");
+  if (head && head->empty()) return Error{ErrorCode::BadUsage, "--head wants the name of a file"};
   if (fresh && head)
     return Error{ErrorCode::BadUsage,
                  "--new begins a new head and --head names one: give one of "
                  "the two"};
+  for (const auto& [flag, is_given] :
+       {std::pair("--modules", modules >= 0), {"--shortlist", shortlist >= 0}, {"--tap", tap >= 0}})
+    if (is_given && !fresh)
+      return Error{ErrorCode::BadUsage, fmt::format("{} is of a new head and goes with --new; one "
+                                                    "that is fine-tuned stays as it is",
+                                                    flag)};
+  if (modules < 0) modules = 1;
+  if (shortlist < 0) shortlist = 8192;
+  for (const std::string& file : {*out, trained_file()})
+    if (auto ok = check_output("--out", file, std::vector{model, *dump}); !ok) return ok;
   train.mask = static_cast<train::Mask>(mask_);
   train.targets = static_cast<train::Targets>(targets_);
   train.products = static_cast<train::Products>(products_);

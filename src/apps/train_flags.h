@@ -19,16 +19,21 @@ struct TrainFlags {
   bool fresh = false;
   bool resume = false;
   bool promote = false;
-  int modules = 1;
-  int shortlist = 8192;
-  int tap = -1;  // index into after, before; -1: the dump's
+  // Of a new head; what was not given is -1 until finish(), but for the tap, which is then the
+  // dump's.
+  int modules = -1;
+  int shortlist = -1;
+  int tap = -1;  // index into after, before
   bool skips_prompts = false;
   train::DataOptions data;
   train::TrainOptions train;
 
   void add(Flags& flags);
-  // Behind parse: what belongs together, and fields that flags do not bind to.
-  Result<void> finish();
+  // Behind parse: what belongs together, what can be written, and fields that flags do not bind to.
+  Result<void> finish(const std::string& model);
+  // Where the run writes its best head: HEAD, or beside it while it is not known whether that is to
+  // be replaced.
+  std::string trained_file() const { return promote ? *out + ".candidate" : *out; }
 
  private:
   int mask_ = 0;

@@ -2,9 +2,7 @@
 
 #include <system_error>
 
-#include "base/mapped_file.h"
 #include "fmt/format.h"
-#include "io/output_file.h"
 #include "measure/promotion.h"
 #include "train/evaluate.h"
 
@@ -61,29 +59,12 @@ Result<PromotionResult> judge_head(const Engine& engine, const train::TrainingDa
   return result;
 }
 
-Result<KeptFile> KeptFile::of(const fs::path& file) {
-  KeptFile kept;
-  kept.file_ = file;
+Result<void> move_file(const fs::path& from, const fs::path& to) {
   std::error_code failed;
-  if (!fs::exists(file, failed)) return kept;
-  const auto mapped = MappedFile::open(file);
-  if (!mapped) return mapped.error();
-  const auto bytes = mapped->bytes();
-  kept.bytes_ = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return kept;
-}
-
-Result<void> KeptFile::restore(const fs::path& aside) const {
-  std::error_code failed;
-  fs::rename(file_, aside, failed);
-  if (failed)
-    return Error{ErrorCode::Io, fmt::format("{}: cannot be moved to {}: {}", file_.string(),
-                                            aside.string(), failed.message())};
-  if (!bytes_) return {};
-  auto out = OutputFile::create(file_);
-  if (!out) return out.error();
-  if (auto written = out->write(std::as_bytes(std::span(*bytes_))); !written) return written;
-  return out->commit();
+  fs::rename(from, to, failed);
+  if (!failed) return {};
+  return Error{ErrorCode::Io, fmt::format("{}: cannot be moved to {}: {}", from.string(),
+                                          to.string(), failed.message())};
 }
 
 }  // namespace paceline::apps

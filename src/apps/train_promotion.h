@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "apps/json_file.h"
@@ -25,16 +24,7 @@ Result<PromotionResult> judge_head(const Engine& engine, const train::TrainingDa
                                    const HeadTensors& before, const std::filesystem::path& after,
                                    int depth, uint64_t seed);
 
-// What a file held before it is written anew.
-class KeptFile {
- public:
-  static Result<KeptFile> of(const std::filesystem::path& file);
-  // The file is as it was; what stands there now goes to `aside`.
-  Result<void> restore(const std::filesystem::path& aside) const;
-
- private:
-  std::filesystem::path file_;
-  std::optional<std::string> bytes_;
-};
+// What stands at `to` is replaced.
+Result<void> move_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace paceline::apps

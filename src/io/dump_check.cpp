@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -11,16 +13,25 @@
 namespace paceline {
 namespace {
 
-std::optional<RowFault> fault_of(std::span<const float> hidden) {
-  bool infinite = false;
-  bool zero = true;
-  for (const float value : hidden) {
-    if (std::isnan(value)) return RowFault::NotANumber;
-    infinite = infinite || std::isinf(value);
-    zero = zero && value == 0;
-  }
-  if (infinite) return RowFault::Infinite;
-  return zero ? std::optional(RowFault::AllZero) : std::nullopt;
+// magnitude: the bits of a value without its sign; infinite: those of an infinity.
+template <class T, class Magnitude>
+std::optional<RowFault> fault_of(std::span<const T> hidden, uint32_t infinite,
+                                 const Magnitude& magnitude) {
+  uint32_t largest = 0;
+  for (const T value : hidden) largest = std::max(largest, magnitude(value));
+  if (largest > infinite) return RowFault::NotANumber;
+  if (largest == infinite) return RowFault::Infinite;
+  return largest == 0 ? std::optional(RowFault::AllZero) : std::nullopt;
+}
+
+std::optional<RowFault> fault_of(const DumpStream& stream, int row) {
+  const auto width = static_cast<size_t>(stream.width);
+  const size_t first = static_cast<size_t>(row) * width;
+  if (!stream.hiddens_bf16.empty())
+    return fault_of(stream.hiddens_bf16.subspan(first, width), 0x7f80u,
+                    [](bf16 value) { return uint32_t{value.bits} & 0x7fffu; });
+  return fault_of(stream.hiddens_f32.subspan(first, width), 0x7f800000u,
+                  [](float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; });
 }
 
 const char* words_of(RowFault fault) {
@@ -37,22 +48,16 @@ const char* words_of(RowFault fault) {
 
 }  // namespace
 
-std::string BadRow::sentence() const {
-  return fmt::format("stream {}, position {}: {}", quoted_name(id), row, words_of(fault));
+std::vector<BadRow> find_bad_rows(const DumpStream& stream, int rows) {
+  std::vector<BadRow> bad;
+  for (int row = 0; row < rows; ++row)
+    if (const auto fault = fault_of(stream, row)) bad.push_back({row, *fault});
+  return bad;
 }
 
-std::vector<BadRow> find_bad_rows(const Dump& dump) {
-  std::vector<BadRow> bad;
-  std::vector<float> hidden(static_cast<size_t>(dump.header().hidden_width));
-  for (int i = 0; i < dump.size(); ++i) {
-    const DumpStream stream = dump.stream(i);
-    for (int row = 0; row < stream.positions(); ++row) {
-      stream.hidden(row, hidden);
-      if (const auto fault = fault_of(hidden))
-        bad.push_back({i, std::string(stream.id), row, *fault});
-    }
-  }
-  return bad;
+std::string sentence_of(const DumpStream& stream, const BadRow& bad) {
+  return fmt::format("stream {}, position {}: {}", quoted_name(stream.id), bad.row,
+                     words_of(bad.fault));
 }
 
 }  // namespace paceline

@@ -319,16 +319,25 @@ Result<ShardContents> parse_shard(std::span<const std::byte> shard, std::string_
   return contents;
 }
 
+Result<void> check_stream_names(std::string_view id, std::string_view category) {
+  constexpr size_t kMostBytes = 4096;
+  const auto bad = [&](const char* what) {
+    return Error{ErrorCode::BadUsage,
+                 fmt::format("stream {} cannot be dumped: {}", quoted_name(id), what)};
+  };
+  if (id.empty()) return bad("its id is empty");
+  if (!is_utf8(id) || !is_utf8(category)) return bad("its id or category is no UTF-8");
+  if (id.size() + category.size() > kMostBytes) return bad("its id is too long");
+  return {};
+}
+
 Result<void> check_stream(const NewStream& stream, const DumpHeader& header) {
   const auto bad = [&](const std::string& what) {
     return Error{ErrorCode::BadUsage,
                  fmt::format("stream {} cannot be dumped: {}", quoted_name(stream.id), what)};
   };
   const int positions = static_cast<int>(stream.tokens.size()) - 1;
-  if (stream.id.empty()) return bad("its id is empty");
-  if (!is_utf8(stream.id) || !is_utf8(stream.category))
-    return bad("its id or category is no UTF-8");
-  if (stream.id.size() + stream.category.size() > 4096) return bad("its id is too long");
+  if (auto ok = check_stream_names(stream.id, stream.category); !ok) return ok;
   if (positions < 1) return bad("it has no token that follows another");
   check(stream.hiddens.type() == header.type && stream.hiddens.width() == header.hidden_width,
         "rows of a stream are of the dump's type and width");

@@ -424,12 +424,15 @@ TEST(DumpCheck, NamesStreamAndPosition) {
   ASSERT_TRUE(writer->add(bad));
   const auto dump = Dump::open(folder.path());
   ASSERT_TRUE(dump);
-  const auto found = find_bad_rows(*dump);
+  EXPECT_TRUE(find_bad_rows(dump->stream(0), 3).empty());
+  const DumpStream stream = dump->stream(1);
+  EXPECT_EQ(find_bad_rows(stream, 3).size(), 2u);
+  const auto found = find_bad_rows(stream, 4);
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(found[0].sentence(), "stream 'bad', position 1: the hidden holds an infinity");
-  EXPECT_EQ(found[1].sentence(), "stream 'bad', position 2: the hidden is all zeros");
-  EXPECT_EQ(found[2].sentence(), "stream 'bad', position 3: the hidden holds a NaN");
-  EXPECT_EQ(found[0].stream, 1);
+  EXPECT_EQ(sentence_of(stream, found[0]),
+            "stream 'bad', position 1: the hidden holds an infinity");
+  EXPECT_EQ(sentence_of(stream, found[1]), "stream 'bad', position 2: the hidden is all zeros");
+  EXPECT_EQ(sentence_of(stream, found[2]), "stream 'bad', position 3: the hidden holds a NaN");
 }
 
 TEST(Records, GoOutAndComeBack) {

@@ -50,6 +50,10 @@ struct NewStream {
   std::vector<DumpRound> rounds = {};
 };
 
+// Whether a stream can be called so: BadUsage for an empty id, for what is no UTF-8 and for more
+// than 4,096 bytes of both.
+Result<void> check_stream_names(std::string_view id, std::string_view category);
+
 struct DumpWriterOptions {
   // A shard takes no further stream that would make it larger, unless it would be its only one.
   int64_t shard_bytes = int64_t{256} << 20;

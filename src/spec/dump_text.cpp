@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fmt/format.h"
+
 namespace paceline {
 
 std::optional<RecordedText> recorded_text(const DumpStream& stream, bool cycles) {
@@ -14,6 +16,23 @@ std::optional<RecordedText> recorded_text(const DumpStream& stream, bool cycles)
   text.dim = stream.width;
   text.hidden = [stream](int row, std::span<float> out) { stream.hidden(row, out); };
   return text;
+}
+
+Result<void> check_tap(const DumpHeader& dump, const HeadConfig& head) {
+  const bool says_nothing = dump.family.empty();
+  if (!says_nothing && dump.tap != head.tap) {
+    return Error{
+        ErrorCode::BadUsage,
+        fmt::format("the dump's hiddens were taken {} the final norm, the head reads those "
+                    "{} it; collect with --tap {}, or take another head",
+                    to_string(dump.tap), to_string(head.tap), to_string(head.tap))};
+  }
+  if (dump.type == TapType::BF16 && head.tap_type == TapType::F32) {
+    return Error{ErrorCode::BadUsage,
+                 "the dump's hiddens were rounded to bf16, and the head reads float32; collect "
+                 "with --dump-type f32, or take another head"};
+  }
+  return {};
 }
 
 }  // namespace paceline

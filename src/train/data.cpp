@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 
 #include "base/check.h"
 #include "base/sha256.h"
 #include "fmt/format.h"
+#include "io/dump_check.h"
 #include "io/shown.h"
 #include "train/random.h"
 
@@ -15,24 +15,6 @@ namespace paceline::train {
 namespace {
 
 constexpr double kMostBad = 0.01;  // share of rows
-
-bool is_bad(const DumpStream& stream, int row) {
-  bool finite = true;
-  bool zero = true;
-  const size_t begin = static_cast<size_t>(row) * stream.width;
-  if (!stream.hiddens_bf16.empty()) {
-    for (const bf16 x : stream.hiddens_bf16.subspan(begin, stream.width)) {
-      finite &= (x.bits & 0x7f80u) != 0x7f80u;
-      zero &= (x.bits & 0x7fffu) == 0;
-    }
-  } else {
-    for (const float x : stream.hiddens_f32.subspan(begin, stream.width)) {
-      finite &= (std::bit_cast<uint32_t>(x) & 0x7f800000u) != 0x7f800000u;
-      zero &= x == 0;
-    }
-  }
-  return !finite || zero;
-}
 
 // Rows that a stream offers: up to where a cycle begins.
 int usable_rows(const DumpStream& stream) {
@@ -74,11 +56,10 @@ Result<TrainingData> TrainingData::of(const Dump& dump, const DataOptions& optio
   TrainingData data;
   data.dump_ = &dump;
   data.options_ = options;
-  std::vector<std::vector<int>> bad(dump.size());
+  std::vector<std::vector<BadRow>> bad(dump.size());
   pool.run(dump.size(), [&](int, int i) {
     const DumpStream stream = dump.stream(i);
-    for (int row = 0; row < usable_rows(stream); ++row)
-      if (is_bad(stream, row)) bad[i].push_back(row);
+    bad[i] = find_bad_rows(stream, usable_rows(stream));
   });
 
   DataFacts& facts = data.facts_;
@@ -89,8 +70,7 @@ Result<TrainingData> TrainingData::of(const Dump& dump, const DataOptions& optio
     const int usable = usable_rows(stream);
     rows += usable;
     facts.cycle_rows += stream.positions() - usable;
-    if (!bad[i].empty() && facts.bad_rows == 0)
-      facts.first_bad = fmt::format("stream {}, position {}", quoted_name(stream.id), bad[i][0]);
+    if (!bad[i].empty() && facts.bad_rows == 0) facts.first_bad = sentence_of(stream, bad[i][0]);
     facts.bad_rows += std::ssize(bad[i]);
     if (stream.own_top1 >= 0) {
       facts.own_tokens += std::ssize(stream.tokens) - stream.n_prompt;
@@ -99,9 +79,9 @@ Result<TrainingData> TrainingData::of(const Dump& dump, const DataOptions& optio
     const bool held_out = is_held_out(stream.id, options.held_out);
     std::vector<Piece>& pieces = held_out ? data.held_out_ : data.training_;
     int first = 0;
-    for (const int row : bad[i]) {
-      add_pieces(i, first, row, options.max_rows, pieces);
-      first = row + 1;
+    for (const BadRow& each : bad[i]) {
+      add_pieces(i, first, each.row, options.max_rows, pieces);
+      first = each.row + 1;
     }
     add_pieces(i, first, usable, options.max_rows, pieces);
     if (held_out && bad[i].empty() && usable > stream.n_prompt)
@@ -111,10 +91,11 @@ Result<TrainingData> TrainingData::of(const Dump& dump, const DataOptions& optio
   facts.positions = rows_of(data.training_);
   facts.held_out = rows_of(data.held_out_);
   if (static_cast<double>(facts.bad_rows) > kMostBad * static_cast<double>(rows))
-    return Error{ErrorCode::BadFormat,
-                 fmt::format("{} of {} rows of the dump are not finite or all zero, the first at "
-                             "{}; more than one in a hundred: collect it anew",
-                             facts.bad_rows, rows, facts.first_bad)};
+    return Error{
+        ErrorCode::BadFormat,
+        fmt::format("{} of {} rows of the dump are not finite or all zero, more than one in "
+                    "a hundred; the first: {}; collect it anew",
+                    facts.bad_rows, rows, facts.first_bad)};
   if (data.training_.empty() || data.evaluation_streams_.empty())
     return Error{ErrorCode::BadFormat,
                  fmt::format("the dump's {} streams leave {} rows to train on and {} streams to "
@@ -136,7 +117,8 @@ std::vector<TokenId> TrainingData::shortlist(int n, std::span<const TokenId> alw
   for (TokenId id = 0; id < vocab_size; ++id)
     if (counts[id] > 0) ids.push_back(id);
   std::ranges::stable_sort(ids, [&](TokenId a, TokenId b) { return counts[a] > counts[b]; });
-  if (std::ssize(ids) > n) ids.resize(n);
+  const auto kept = std::max<int64_t>(n, std::ssize(always));
+  if (std::ssize(ids) > kept) ids.resize(kept);
   std::ranges::sort(ids);
   return ids;
 }
@@ -235,7 +217,7 @@ const NetBatch& BatchBuilder::build(std::span<const Piece> pieces, int depths, d
         const int target = piece.first + row + depth + 1;  // its place in the text
         const int word = index_of_word_[stream.tokens[target]];
         batch_.hard[depth - 1][first + row] = word;
-        const bool wanted = (data_->prompt_rows() || target >= stream.n_prompt) &&
+        const bool wanted = (data_->options().prompt_rows || target >= stream.n_prompt) &&
                             (targets_ != Targets::Hard || word >= 0);
         if (!wanted) continue;
         batch_.weights[depth - 1][first + row] = 1;

@@ -37,7 +37,7 @@ struct DataFacts {
   int64_t held_out = 0;    // rows that are not
   int64_t cycle_rows = 0;  // left away behind the beginning of a short cycle
   int64_t bad_rows = 0;    // not finite, or all zero
-  std::string first_bad;   // "stream s, position 7"
+  std::string first_bad;   // "stream 's', position 7: the hidden holds a NaN"
   int64_t own_tokens = 0;  // tokens behind prompts of which it is known
   int64_t own_top1 = 0;    // of these: the trunk's own first choice
   // Share of the latter; 1 where nothing is known.
@@ -61,7 +61,7 @@ class TrainingData {
   const DataFacts& facts() const { return facts_; }
   // Of the streams' ids and tokens, training and held out.
   std::string sha256() const;
-  bool prompt_rows() const { return options_.prompt_rows; }
+  const DataOptions& options() const { return options_; }
 
   // The n most frequent ids of the training rows' tokens, `always` among them, ascending; all ids
   // that occur where they are fewer. An empty list says all of the vocabulary.

@@ -51,7 +51,7 @@ TEST(TrainingData, BadRowsAreLeftAwayWithWhatDependsOnThem) {
   const auto data = toy.data();
   ASSERT_TRUE(data.has_value());
   EXPECT_EQ(data->facts().bad_rows, 3);
-  EXPECT_EQ(data->facts().first_bad, "stream 's1', position 10");
+  EXPECT_EQ(data->facts().first_bad, "stream 's1', position 10: the hidden holds a NaN");
   for (const auto pieces : {data->training(), data->held_out()})
     for (const Piece& piece : pieces)
       for (const auto& [stream, row] : {std::pair{1, 10}, {2, 20}, {3, 30}})
@@ -61,7 +61,7 @@ TEST(TrainingData, BadRowsAreLeftAwayWithWhatDependsOnThem) {
   const auto report = toy.run();
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_EQ(report->skipped, 0);
-  EXPECT_TRUE(toy.warned("3 rows are not finite or all zero, the first at stream 's1'"));
+  EXPECT_TRUE(toy.warned("3 rows are not finite or all zero, the first: stream 's1'"));
 }
 
 TEST(TrainingData, ADumpWithManyBadRowsIsRefused) {
@@ -117,7 +117,7 @@ TEST(TapCheck, HiddensOfAnotherTapThanTheHeadersAreRefused) {
       };
       const std::string name = std::string(to_string(made)) + to_string(said);
       const Dump dump = toy_dump(folder, name, 24, text);
-      const auto checked = check_tap(*model, dump, CacheType::F16);
+      const auto checked = check_dumped_hiddens(*model, dump, CacheType::F16);
       EXPECT_EQ(checked.has_value(), made == said) << name;
     }
 }

@@ -1,6 +1,8 @@
 #include "train/history.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 namespace paceline::train {
 
@@ -20,7 +22,14 @@ nlohmann::ordered_json to_json(const HistoryEntry& entry) {
 bool from_json(const nlohmann::ordered_json& json, HistoryEntry& entry) {
   const auto number = [&](const char* key, auto& to) {
     const auto it = json.find(key);
-    if (it == json.end() || !it->is_number()) return false;
+    if (it == json.end()) return false;
+    if constexpr (std::is_floating_point_v<std::remove_reference_t<decltype(to)>>) {
+      if (it->is_null()) {  // JSON has no other way to write what is not finite
+        to = std::numeric_limits<double>::quiet_NaN();
+        return true;
+      }
+    }
+    if (!it->is_number()) return false;
     it->get_to(to);
     return true;
   };

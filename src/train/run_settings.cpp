@@ -2,13 +2,25 @@
 
 #include <algorithm>
 
+#include "base/sha256.h"
 #include "fmt/format.h"
+#include "spec/dump_text.h"
 #include "train/choose.h"
 #include "train/run_state.h"
 #include "train/trunk_side.h"
 
 namespace paceline::train {
 namespace {
+
+std::string digest_of(const HeadTensors& head) {
+  Sha256 digest;
+  digest.update(std::as_bytes(std::span(head.config.draft_vocabulary)));
+  for (const auto& [name, tensor] : head.tensors) {
+    digest.update(std::as_bytes(std::span(name)));
+    digest.update(std::as_bytes(std::span(tensor.values)));
+  }
+  return digest.finish();
+}
 
 Result<void> check_together(const Model& model, const DumpHeader& dump, const HeadConfig& head) {
   const auto refuse = [](const std::string& what) -> Result<void> {
@@ -22,13 +34,7 @@ Result<void> check_together(const Model& model, const DumpHeader& dump, const He
     return refuse(fmt::format("the dump has hiddens of {} values and {} words, the trunk {} and {}",
                               dump.hidden_width, dump.vocab_size, model.info().dim,
                               model.info().vocab_size));
-  if (dump.tap != head.tap && !says_nothing)
-    return refuse(
-        fmt::format("the dump's hiddens were taken {} the final norm, the head reads those "
-                    "{} it",
-                    to_string(dump.tap), to_string(head.tap)));
-  if (dump.type == TapType::BF16 && head.tap_type == TapType::F32)
-    return refuse("the dump's hiddens were rounded to bf16, and the head reads float32");
+  if (auto ok = check_tap(dump, head); !ok) return ok;
   if (!dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
       dump.model_sha256 != head.trunk_sha256)
     return refuse(
@@ -39,8 +45,12 @@ Result<void> check_together(const Model& model, const DumpHeader& dump, const He
 
 }  // namespace
 
-std::vector<std::string> settings_of(const HeadConfig& head, const TrainOptions& o) {
+std::vector<std::string> settings_of(const TrainInputs& inputs, const TrainOptions& o,
+                                     const TrainTable& table) {
   constexpr const char* kTargets[] = {"soft", "hard", "mixed"};
+  constexpr const char* kCaches[] = {"f16", "bf16", "f32"};
+  const HeadConfig& head = inputs.start.config;
+  const DataOptions& data = inputs.data->options();
   std::vector<std::string> lines = {
       fmt::format("tap {}", to_string(head.tap)),
       fmt::format("tap type {}", to_string(head.tap_type)),
@@ -62,7 +72,14 @@ std::vector<std::string> settings_of(const HeadConfig& head, const TrainOptions&
       fmt::format("batch {}", o.batch),
       fmt::format("seed {}", o.seed),
       fmt::format("steps {}", o.steps),
-      fmt::format("minutes {}", o.minutes)};
+      fmt::format("minutes {}", o.minutes),
+      fmt::format("pieces of {} rows", data.max_rows),
+      fmt::format("prompt rows {}", data.prompt_rows ? "taken" : "left out"),
+      fmt::format("evaluations over {} tokens", o.evaluation_tokens),
+      fmt::format("cache {}", kCaches[static_cast<int>(o.cache)]),
+      fmt::format("products in {}", table.name),
+      inputs.in_place ? "a start from the head in its own place"
+                      : fmt::format("a start from a head of SHA-256 {}", digest_of(inputs.start))};
   std::string frozen = "frozen";
   for (const Part part : {Part::Merge, Part::Norms, Part::Layer})
     if (std::ranges::count(o.freeze, part) > 0)
@@ -94,7 +111,7 @@ Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options
   std::filesystem::path used;
   const auto state = read_run_state(state_file_of(inputs), &used);
   if (!state) return state.error();
-  const std::string differs = setting_that_differs(*state, settings_of(head, options));
+  const std::string differs = setting_that_differs(*state, settings_of(inputs, options, **table));
   if (!differs.empty()) return Error{ErrorCode::BadUsage, "--resume: " + differs};
   return {};
 }

@@ -1,5 +1,6 @@
 #include "train/run_state.h"
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -15,9 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// "PLTRAIN1", length of the JSON head (u64, little-endian), the head, float32 values, then the
+// "PLTRAIN2", length of the JSON head (u64, little-endian), the head, float32 values, then the
 // SHA-256 of all of it as text.
-constexpr char kMagic[8] = {'P', 'L', 'T', 'R', 'A', 'I', 'N', '1'};
+constexpr char kMagic[8] = {'P', 'L', 'T', 'R', 'A', 'I', 'N', '2'};
 constexpr size_t kDigest = 64;
 constexpr size_t kFront = sizeof(kMagic) + sizeof(uint64_t);
 
@@ -26,14 +27,20 @@ fs::path before(const fs::path& file) { return file.string() + ".before"; }
 Json head_json(const RunState& s) {
   Json history = Json::array();
   for (const HistoryEntry& entry : s.history) history.push_back(to_json(entry));
+  Json sums = Json::array();
+  for (const LossSums& sum : s.sums) sums.push_back({sum.loss, sum.targets, sum.hits});
   return {{"settings", s.settings},
           {"step", s.step},
           {"optimiser_steps", s.optimiser_steps},
           {"positions", s.positions},
           {"skipped", s.skipped},
           {"seconds", s.seconds},
-          {"best", s.best},
           {"flat", s.flat},
+          {"not_finite", s.not_finite},
+          {"evaluation_is_due", s.evaluation_is_due},
+          {"distance", s.distance},
+          {"sums", std::move(sums)},
+          {"loss_steps", s.loss_steps},
           {"has_average", s.has_average},
           {"history", std::move(history)},
           {"values", s.values.size()}};
@@ -63,18 +70,33 @@ Result<RunState> parse(std::span<const std::byte> bytes, const std::string& name
   uint64_t n_values = 0;
   if (!head.is_object() || !number("step", s.step) ||
       !number("optimiser_steps", s.optimiser_steps) || !number("positions", s.positions) ||
-      !number("skipped", s.skipped) || !number("seconds", s.seconds) || !number("best", s.best) ||
-      !number("flat", s.flat) || !number("values", n_values) ||
-      values.size() != n_values * sizeof(float) || !head.contains("settings") ||
-      !head["settings"].is_array() || !head.contains("history") || !head["history"].is_array())
+      !number("skipped", s.skipped) || !number("seconds", s.seconds) || !number("flat", s.flat) ||
+      !number("not_finite", s.not_finite) || !number("loss_steps", s.loss_steps) ||
+      !number("values", n_values) || values.size() != n_values * sizeof(float))
     return damaged;
+  for (const char* list : {"settings", "history", "distance", "sums"})
+    if (!head.contains(list) || !head[list].is_array()) return damaged;
+  for (const Json& value : head["distance"]) {
+    if (!value.is_number()) return damaged;
+    s.distance.push_back(value);
+  }
+  for (const Json& sum : head["sums"]) {
+    if (!sum.is_array() || sum.size() != 3 || !std::ranges::all_of(sum, &Json::is_number))
+      return damaged;
+    s.sums.push_back({.loss = sum[0], .targets = sum[1], .hits = sum[2]});
+  }
   for (const Json& setting : head["settings"]) {
     if (!setting.is_string()) return damaged;
     s.settings.push_back(setting);
   }
   for (const Json& entry : head["history"])
     if (!from_json(entry, s.history.emplace_back())) return damaged;
-  s.has_average = head.value("has_average", false);
+  for (const auto& [key, to] :
+       {std::pair("has_average", &s.has_average), {"evaluation_is_due", &s.evaluation_is_due}}) {
+    const auto it = head.find(key);
+    if (it == head.end() || !it->is_boolean()) return damaged;
+    *to = it->get<bool>();
+  }
   s.values.resize(n_values);
   std::memcpy(s.values.data(), values.data(), values.size());
   return s;

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "train/history.h"
+#include "train/loss.h"
 
 namespace paceline::train {
 
@@ -20,8 +21,12 @@ struct RunState {
   int64_t positions = 0;
   int64_t skipped = 0;
   double seconds = 0;
-  double best = 0;  // E
-  int flat = 0;     // evaluations since
+  int flat = 0;                    // evaluations since the best one
+  int not_finite = 0;              // steps in a row
+  bool evaluation_is_due = false;  // it was interrupted
+  std::vector<double> distance;    // see TrainReport
+  std::vector<LossSums> sums;      // since the last evaluation, a depth each
+  double loss_steps = 0;           // whose losses they hold
   bool has_average = false;
   std::vector<HistoryEntry> history;
   std::vector<float>

@@ -31,7 +31,7 @@ double distance(const std::vector<std::vector<float>>& dumped, Mat<const float> 
 
 }  // namespace
 
-Result<void> check_tap(const Model& model, const Dump& dump, CacheType cache) {
+Result<void> check_dumped_hiddens(const Model& model, const Dump& dump, CacheType cache) {
   int at = 0;
   while (at < dump.size() && dump.stream(at).positions() < kRows) ++at;
   if (at == dump.size()) return {};

@@ -11,6 +11,6 @@ namespace paceline::train {
 // dump's. Those of another tap, layer or text lie far away; another order of summing, or another
 // type of cache, does not matter. BadFormat names both distances: of the tap that the header names
 // and of the other one.
-Result<void> check_tap(const Model& model, const Dump& dump, CacheType cache);
+Result<void> check_dumped_hiddens(const Model& model, const Dump& dump, CacheType cache);
 
 }  // namespace paceline::train

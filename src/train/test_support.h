@@ -153,6 +153,7 @@ struct ToyRun {
   DataOptions data_options;
   HeadConfig head;
   int shortlist;
+  uint64_t head_seed = 1;  // of the head that the run begins with
   std::vector<std::string> warnings;
   std::function<bool()> stop;
 
@@ -186,7 +187,7 @@ struct ToyRun {
     if (head.draft_vocabulary.empty())
       head.draft_vocabulary = training->shortlist(shortlist, {}, vocab_size);
     head.data_sha256 = training->sha256();
-    TrainInputs inputs{&*model, &*training, trunk->new_head(head, 1), out(), resume};
+    TrainInputs inputs{&*model, &*training, trunk->new_head(head, head_seed), out(), resume};
     TrainHooks hooks;
     hooks.stop = stop;
     hooks.warn = [this](const std::string& text) { warnings.push_back(text); };

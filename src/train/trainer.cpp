@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "base/version.h"
 #include "fmt/format.h"
 #include "io/shown.h"
@@ -90,8 +91,10 @@ class Run {
     if (o_.minutes > 0) share = std::max(share, elapsed() / (60 * o_.minutes));
     return share;
   }
-  int depths_at(double at) const {
-    return at < o_.first_depth_share && !(o_.first_depth_share >= 1) ? 1 : o_.depths;
+  int depths_at(double at) const { return at < o_.first_depth_share ? 1 : o_.depths; }
+  // Depth 1 alone comes first, and says nothing of whether the run still gets anywhere.
+  bool is_last_task(double at) const {
+    return at >= o_.first_depth_share || o_.first_depth_share >= 1;
   }
   bool stopped() const { return hooks_.stop && hooks_.stop(); }
   void warn(const std::string& text) const {
@@ -109,7 +112,8 @@ class Run {
   int64_t pass(std::span<const Piece> pieces, int depths, int pieces_of_step, bool back,
                std::span<LossSums> sums);
   bool step(int depths);
-  Result<void> evaluate_now();
+  Result<void> evaluate_now(double at);
+  Result<TrainEnd> go_on();
   HeadTensors head_now() const { return head_of(config_, layout_, optimiser_.averaged(weights_)); }
   void held_out(HistoryEntry& entry);
   void report_progress(double at) const;
@@ -136,6 +140,7 @@ class Run {
   int64_t step_ = 0;
   int flat_ = 0;
   int not_finite_ = 0;
+  bool evaluation_is_due_ = true;
   bool warned_of_memorising_ = false;
   bool improved_ = false;
   std::optional<Evaluation> start_evaluation_;  // of the check before the first step
@@ -201,14 +206,18 @@ Result<void> Run::check_training() {
 
 Result<void> Run::save() const {
   RunState state;
-  state.settings = settings_of(config_, o_);
+  state.settings = settings_of(in_, o_, *tools_.table);
   state.step = step_;
   state.optimiser_steps = optimiser_.steps();
   state.positions = report_.positions;
   state.skipped = report_.skipped;
   state.seconds = elapsed();
-  state.best = report_.best.expected;
   state.flat = flat_;
+  state.not_finite = not_finite_;
+  state.evaluation_is_due = evaluation_is_due_;
+  state.distance = report_.distance;
+  state.sums = sums_;
+  state.loss_steps = loss_steps_;
   state.history = report_.history;
   for (const auto part : {std::span<const float>(weights_), optimiser_.m(), optimiser_.v(),
                           optimiser_.average(), std::span<const float>(best_)})
@@ -226,7 +235,7 @@ Result<void> Run::resume() {
   const size_t n = weights_.size();
   const size_t parts = state->has_average ? 5 : 4;
   if (state->values.size() != parts * n || state->has_average != !optimiser_.average().empty() ||
-      state->history.empty())
+      state->history.empty() || state->sums.size() != sums_.size())
     return Error{ErrorCode::BadFormat, used.string() + ": holds another head"};
   const float* from = state->values.data();
   const auto take = [&](std::span<float> to) {
@@ -241,6 +250,11 @@ Result<void> Run::resume() {
   optimiser_.set_steps(state->optimiser_steps);
   step_ = state->step;
   flat_ = state->flat;
+  not_finite_ = state->not_finite;
+  evaluation_is_due_ = state->evaluation_is_due;
+  sums_ = std::move(state->sums);
+  loss_steps_ = state->loss_steps;
+  report_.distance = std::move(state->distance);
   seconds_before_ = state->seconds;
   report_.positions = state->positions;
   report_.skipped = state->skipped;
@@ -260,7 +274,7 @@ Result<void> Run::begin() {
                     facts.positions, kFewPositions));
   if (facts.bad_rows > 0)
     warn(
-        fmt::format("{} rows are not finite or all zero, the first at {}; they and what depends on "
+        fmt::format("{} rows are not finite or all zero, the first: {}; they and what depends on "
                     "them are left away",
                     facts.bad_rows, facts.first_bad));
   if (facts.own_share() < 0.8)
@@ -364,7 +378,7 @@ void Run::held_out(HistoryEntry& entry) {
   }
 }
 
-Result<void> Run::evaluate_now() {
+Result<void> Run::evaluate_now(double at) {
   HistoryEntry entry;
   entry.step = step_;
   entry.positions = report_.positions;
@@ -385,6 +399,7 @@ Result<void> Run::evaluate_now() {
   entry.seconds = elapsed();
   std::ranges::fill(sums_, LossSums{});
   loss_steps_ = 0;
+  evaluation_is_due_ = false;
 
   const bool first = report_.history.empty();
   const bool better = first || entry.expected > report_.best.expected;
@@ -399,7 +414,7 @@ Result<void> Run::evaluate_now() {
       improved_ = true;
       if (auto written = write_head(in_.out, head); !written) return written;
     }
-  } else {
+  } else if (is_last_task(at)) {
     ++flat_;
   }
   if (hooks_.evaluated) hooks_.evaluated(entry, better);
@@ -426,44 +441,39 @@ void Run::report_progress(double at) const {
                    .last = report_.history.empty() ? nullptr : &report_.history.back()});
 }
 
+// Steps and evaluations until the run ends. What is saved between any two of them is enough to go
+// on as if nothing had happened.
+Result<TrainEnd> Run::go_on() {
+  double at = share();
+  auto slot = static_cast<int64_t>(at * kEvaluations);
+  for (;;) {
+    if (evaluation_is_due_) {
+      const auto done = evaluate_now(at);
+      if (!done && (done.error().code != ErrorCode::Interrupted || report_.history.empty()))
+        return done.error();
+      if (!done) return TrainEnd::Interrupted;
+    }
+    if (not_finite_ >= kMostNotFinite) return TrainEnd::NotFinite;
+    if (at >= 1) return TrainEnd::Done;
+    if (flat_ >= o_.flat_evaluations) return TrainEnd::Flat;
+    if (stopped()) return TrainEnd::Interrupted;
+    step(depths_at(at));
+    at = share();
+    report_progress(at);
+    const auto now_slot = static_cast<int64_t>(at * kEvaluations);
+    const bool wanted = o_.evaluate_every > 0 ? step_ % o_.evaluate_every == 0 : now_slot > slot;
+    evaluation_is_due_ = (wanted || at >= 1) && not_finite_ < kMostNotFinite;
+    slot = now_slot;
+  }
+}
+
 Result<TrainReport> Run::run() {
   if (auto begun = begin(); !begun) return begun.error();
   start_ = Clock::now();
   report_.table = tools_.table->name;
-  const auto interrupted = [](const Error& error) { return error.code == ErrorCode::Interrupted; };
-  if (report_.history.empty())
-    if (auto done = evaluate_now(); !done) return done.error();
-  auto slot = static_cast<int64_t>(share() * kEvaluations);
-  report_.end = TrainEnd::Done;
-  while (share() < 1) {
-    if (stopped()) {
-      report_.end = TrainEnd::Interrupted;
-      break;
-    }
-    const double at = share();
-    if (depths_at(at) != net_.depths()) flat_ = 0;  // another task begins
-    step(depths_at(at));
-    if (not_finite_ >= kMostNotFinite) {
-      report_.end = TrainEnd::NotFinite;
-      break;
-    }
-    report_progress(share());
-    const auto now_slot = static_cast<int64_t>(share() * kEvaluations);
-    const bool due = o_.evaluate_every > 0 ? step_ % o_.evaluate_every == 0 : now_slot > slot;
-    if (!due || share() >= 1) continue;
-    slot = now_slot;
-    auto done = evaluate_now();
-    if (!done && !interrupted(done.error())) return done.error();
-    if (done && flat_ >= o_.flat_evaluations) {
-      report_.end = TrainEnd::Flat;
-      break;
-    }
-  }
-  if (report_.end == TrainEnd::Done) {
-    auto done = evaluate_now();
-    if (!done && !interrupted(done.error())) return done.error();
-    if (!done) report_.end = TrainEnd::Interrupted;
-  }
+  const auto end = go_on();
+  if (!end) return end.error();
+  report_.end = *end;
   if (report_.end == TrainEnd::Interrupted)
     if (auto saved = save(); !saved) return saved.error();
 
@@ -471,6 +481,11 @@ Result<TrainReport> Run::run() {
   if (!improved_)
     if (auto written = write_head(in_.out, best); !written) return written.error();
   if (auto same = compare_with_file(*in_.model, best, in_.out, plan_); !same) return same.error();
+  if (report_.by_length.empty()) {  // resumed, and nothing better was found since
+    auto again = evaluate(*in_.model, best, plan_);
+    if (!again) return again.error();
+    report_.by_length = std::move(again->by_length);
+  }
   if (report_.end != TrainEnd::Interrupted) {
     std::error_code ignored;
     fs::remove(state_file(), ignored);

@@ -24,6 +24,7 @@ struct TrainInputs {
   HeadTensors start;          // with its config filled in, but for `depths` and `trainer`
   std::filesystem::path out;  // where the best head stands; OUT.run holds the run while it goes on
   bool resume = false;        // take up what OUT.run holds
+  bool in_place = false;      // `start` was read from OUT, which the run writes over
 };
 
 struct TrainProgress {

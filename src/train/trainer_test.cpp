@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "train/row_ops.h"
 #include "train/run_state.h"
@@ -286,6 +287,73 @@ TEST(Train, ARunThatIsResumedEndsWithTheSameBytes) {
   }
 }
 
+TEST(Train, WhereverARunIsStoppedItsHistoryGoesOnAsIfItHadNotBeen) {
+  const auto set = [](ToyRun& toy) {
+    toy.options.steps = 20;
+    toy.options.evaluate_every = 5;
+    toy.options.first_depth_share = 0.4;
+  };
+  ToyRun whole(24, pairs(words_from(4, 16)));
+  set(whole);
+  const auto at_one_go = whole.run();
+  ASSERT_RAN(at_one_go);
+
+  ToyRun parts(24, pairs(words_from(4, 16)));
+  set(parts);
+  // It is asked between steps and between the streams of an evaluation: both are stopped in.
+  int asked = 0;
+  int most = 14;
+  parts.stop = [&] { return ++asked > most; };
+  auto report = parts.run();
+  ASSERT_RAN(report);
+  int stops = 0;
+  for (; report->end == TrainEnd::Interrupted; ++stops) {
+    ASSERT_LT(stops, 40);
+    asked = 0;
+    most = 5;
+    report = parts.run(true);
+    ASSERT_RAN(report);
+  }
+  EXPECT_GT(stops, 4);
+  ASSERT_EQ(report->history.size(), at_one_go->history.size());
+  for (size_t i = 0; i < report->history.size(); ++i) {
+    HistoryEntry one = report->history[i];
+    one.seconds = at_one_go->history[i].seconds;
+    EXPECT_EQ(to_json(one), to_json(at_one_go->history[i])) << "entry " << i;
+  }
+  EXPECT_EQ(report->distance, at_one_go->distance);
+  ASSERT_EQ(report->by_length.size(), at_one_go->by_length.size());
+  for (size_t i = 0; i < report->by_length.size(); ++i)
+    EXPECT_EQ(report->by_length[i].accepted_by_depth, at_one_go->by_length[i].accepted_by_depth);
+  EXPECT_EQ(read_whole(parts.out()), read_whole(whole.out()));
+}
+
+TEST(History, ALossThatIsNotFiniteComesBackFromItsFile) {
+  HistoryEntry entry;
+  entry.step = 7;
+  entry.held_out_loss = INFINITY;
+  entry.training_hits = entry.held_out_hits = entry.joint = {0.5};
+  HistoryEntry back;
+  ASSERT_TRUE(from_json(nlohmann::ordered_json::parse(to_json(entry).dump()), back));
+  EXPECT_EQ(back.step, 7);
+  EXPECT_TRUE(std::isnan(back.held_out_loss));
+}
+
+TEST(Train, DepthOneIsTrainedAloneForTheShareThatIsGiven) {
+  std::vector<int64_t> positions;
+  for (const double share : {0.0, 0.5, 1.0}) {
+    ToyRun toy(24, pairs(words_from(4, 16)));
+    toy.options.steps = 10;
+    toy.options.first_depth_share = share;
+    const auto report = toy.run();
+    ASSERT_RAN(report);
+    positions.push_back(report->positions);
+  }
+  // Ten steps of 4 streams of 40 rows: 39 targets at depth 1, 38 at depth 2.
+  EXPECT_EQ(positions,
+            (std::vector<int64_t>{10 * 4 * (39 + 38), 10 * 4 * 39 + 5 * 4 * 38, 10 * 4 * 39}));
+}
+
 TEST(Train, AnotherHeadOrTapIsNotResumed) {
   ToyRun toy(24, pairs(words_from(4, 16)));
   toy.options.steps = 20;
@@ -293,6 +361,20 @@ TEST(Train, AnotherHeadOrTapIsNotResumed) {
   toy.stop = [&toy] { return fs::exists(toy.out().string() + ".run"); };
   ASSERT_RAN(toy.run());
   toy.stop = {};
+  toy.head_seed = 2;
+  const auto start = toy.run(true);
+  ASSERT_FALSE(start.has_value());
+  EXPECT_NE(start.error().message.find("a start from a head of SHA-256"), std::string::npos)
+      << start.error().message;
+  toy.head_seed = 1;
+  toy.data_options.max_rows = 16;
+  const auto pieces = toy.run(true);
+  ASSERT_FALSE(pieces.has_value());
+  EXPECT_NE(pieces.error().message.find("pieces of 16 rows where the run to resume has pieces of "
+                                        "512 rows"),
+            std::string::npos)
+      << pieces.error().message;
+  toy.data_options.max_rows = 512;
   toy.head.modules = 2;
   const auto modules = toy.run(true);
   ASSERT_FALSE(modules.has_value());
