@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "base/check.h"
-#include "base/sha256.h"
 #include "base/version.h"
 #include "fmt/format.h"
 #include "io/shown.h"
