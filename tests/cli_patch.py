@@ -316,6 +316,20 @@ class Patch(cli.CliTest):
             self.assert_refused(*args, says="unfinished patch; run: paceline unpatch ")
         cli.run("unpatch", folder, check=0)
 
+    def test_names_that_the_journal_cannot_hold_are_refused(self):
+        folder = heads.single("no utf8")
+        head = heads.head(folder, "no utf8.safetensors")
+        stray = os.path.join(folder.encode(), b"stray\xff.safetensors")
+        shutil.copy(head.encode(), stray)
+        before = heads.state(folder)
+        self.assert_refused("patch", folder, "--head", head, says="stray\\xff.safetensors")
+        self.assertEqual(heads.state(folder), before)
+        os.rename(stray, os.path.join(folder.encode(), b"stray.safetensors"))
+        before = heads.state(folder)
+        cli.run("patch", folder, "--head", head, check=0)
+        cli.run("unpatch", folder, check=0)
+        self.assertEqual(heads.state(folder), before)
+
     def test_a_run_goes_on_while_its_model_is_patched(self):
         folder = heads.sharded("runs")
         head = heads.head(folder)

@@ -40,7 +40,7 @@ DumpHeader DumpFlags::header(const Engine& engine, uint64_t seed, const Json& se
           .weights = kWeights[static_cast<int>(engine.weights())],
           .cache = kCaches[static_cast<int>(engine.cache_type())],
           .seed = seed,
-          .settings = settings.dump(),
+          .settings = json_text(settings, -1),
           .prompts_sha256 = prompts_sha256};
 }
 
