@@ -3,7 +3,6 @@
 namespace paceline {
 
 bool nests_too_deep(std::string_view json) {
-  constexpr int kDeepest = 256;
   int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -13,7 +12,7 @@ bool nests_too_deep(std::string_view json) {
     } else if (c == '"') {
       in_string = !in_string;
     } else if (!in_string && (c == '[' || c == '{')) {
-      if (++depth > kDeepest) return true;
+      if (++depth > kDeepestNesting) return true;
     } else if (!in_string && (c == ']' || c == '}')) {
       --depth;
     }

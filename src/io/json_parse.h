@@ -6,8 +6,10 @@
 
 namespace paceline {
 
-// Whether brackets stand in more than 256 others. Reading such a text needs no stack; copying,
-// comparing and writing its document does, and 100,000 levels are more than there is.
+inline constexpr int kDeepestNesting = 256;  // known files stay below 20
+
+// Whether brackets stand in more others than that. Reading such a text need not take stack;
+// copying, comparing and writing its document does, and 100,000 levels take more than there is.
 bool nests_too_deep(std::string_view json);
 
 // Discarded where the text is no JSON or nests too deep.
