@@ -415,5 +415,13 @@ class Refused(cli.CliTest):
         self.assertTrue(same_files(whole, out))
 
 
+class Settings(cli.CliTest):
+    def test_a_stop_text_that_is_no_utf8(self):
+        prompts = cli.write("stop.jsonl", '{"prompt": "a b c"}\n')
+        made = cli.run_json("collect", cli.model(), "--prompts", prompts, "--max-tokens", "4",
+                            "--stop", b"\xff", "--out", cli.path("stop dump"))
+        self.assertEqual(made["streams"], 1)
+
+
 if __name__ == "__main__":
     cli.main()

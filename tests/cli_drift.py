@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import cli_support as cli
 
@@ -69,6 +70,19 @@ class Drift(cli.CliTest):
         self.assertEqual(report["outcome"], "different")
         self.assertEqual(report["first_flip"], {"prompt": 1, "position": 1, "a": 5, "b": 9})
         self.assertAlmostEqual(report["flip_rate"], 1 / 6)
+
+    def test_a_model_whose_name_is_no_text(self):
+        model = os.path.join(cli.FOLDER.encode(), b"model \xff")
+        shutil.copytree(cli.model().encode(), model)
+        report = cli.run_json("drift", model, "--prompt-ids", "1,2", "--max-tokens", "4", "--out",
+                              cli.path("no text"))
+        self.assertEqual(report["outcome"], "same")
+        self.assertTrue(report["model"].endswith("model \ufffd"))
+
+    def test_input_that_is_refused_leaves_no_folder(self):
+        self.assert_refused("drift", cli.model(), "--prompt-ids", "1,99999", "--out",
+                            cli.path("left alone"))
+        self.assertFalse(os.path.exists(cli.path("left alone")))
 
     def test_what_is_no_stream(self):
         plain = lines("plain2.jsonl", ("p", [1, 2, 3]))

@@ -197,6 +197,11 @@ class Head(cli.CliTest):
                        head, env=self.env, check=0)
         self.assertEqual(told.stderr.decode().count("warning: "), 1)
         self.assertIn(b"0" * 64, told.stderr)
+        head = self.head(metadata={"paceline.trunk_sha256": "\x1b[31m\nno digest"})
+        told = cli.run("generate", self.model, "--prompt-ids", "1", "--max-tokens", "4", "--head",
+                       head, env=self.env, check=0)
+        self.assertNotIn(b"\x1b", told.stderr)
+        self.assertIn(b"SHA-256  [31m no digest, and", told.stderr)
 
 
 if __name__ == "__main__":

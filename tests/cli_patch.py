@@ -316,6 +316,31 @@ class Patch(cli.CliTest):
             self.assert_refused(*args, says="unfinished patch; run: paceline unpatch ")
         cli.run("unpatch", folder, check=0)
 
+    def test_names_that_the_journal_cannot_hold_are_refused(self):
+        folder = heads.single("no utf8")
+        head = heads.head(folder, "no utf8.safetensors")
+        stray = os.path.join(folder.encode(), b"stray\xff.safetensors")
+        shutil.copy(head.encode(), stray)
+        before = heads.state(folder)
+        self.assert_refused("patch", folder, "--head", head, says="stray\\xff.safetensors")
+        self.assertEqual(heads.state(folder), before)
+        os.rename(stray, os.path.join(folder.encode(), b"stray.safetensors"))
+        before = heads.state(folder)
+        cli.run("patch", folder, "--head", head, check=0)
+        cli.run("unpatch", folder, check=0)
+        self.assertEqual(heads.state(folder), before)
+
+    def test_an_index_that_nests_without_end_is_refused(self):
+        folder = heads.sharded("deep index")
+        index = os.path.join(folder, "model.safetensors.index.json")
+        with open(index, encoding="utf-8") as file:
+            text = file.read()
+        with open(index, "w", encoding="utf-8") as file:
+            file.write('{"deep": ' + "[" * 100000 + "]" * 100000 + "," + text[1:])
+        self.assert_refused("patch", folder, "--head", heads.head(folder, "deep.safetensors"),
+                            says="nested deeper than 256")
+        self.assertFalse(os.path.exists(os.path.join(folder, "paceline-patch")))
+
     def test_a_run_goes_on_while_its_model_is_patched(self):
         folder = heads.sharded("runs")
         head = heads.head(folder)

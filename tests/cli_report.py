@@ -132,6 +132,9 @@ class SideBySide(cli.CliTest):
         other = cli.write("other.json", json.dumps({**report, "command": "drift"}))
         self.assert_refused("report", a, other, says="'drift'")
         self.assert_refused("report", a, later, "--html", a, says="that is what is to be read")
+        deep = json.dumps(report)[:-1] + ', "deep": ' + "[" * 100000 + "]" * 100000 + "}"
+        self.assert_refused("report", cli.write("deep.json", deep), "--html", cli.path("page.html"),
+                            says="deep.json")
         inspected = cli.write("inspect.json", json.dumps(cli.run_json("inspect", cli.model())))
         self.assert_refused("report", inspected, "--html", cli.path("page.html"), says="'inspect'")
 

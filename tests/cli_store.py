@@ -92,6 +92,40 @@ class Store(cli.CliTest):
         report = self.generate("--depth", "4", "--drafter", "union")
         self.assertEqual(report["results"][0]["arms"][0]["drafter"], "union")
 
+    def test_what_could_not_be_kept_is_said_before_a_word_is_written(self):
+        self.generate("--learn")
+        with open(self.learnt(), "r+b") as file:
+            file.truncate(1000)
+        learn = ("generate", self.model, "--prompt-ids", "1", *RUN, "--learn")
+        told = self.assert_refused(*learn, says=self.learnt(), env=self.env)
+        self.assertIn("move this one away", told)
+        self.assertEqual(os.path.getsize(self.learnt()), 1000)
+        self.assert_refused(*learn, "--store", os.path.join(self.learnt(), "x"),
+                            says="Not a directory", env=self.env)
+        self.assert_refused(*learn, env={"XDG_DATA_HOME": cli.write("no folder", "")},
+                            says="Not a directory")
+
+    def test_a_pipe_is_no_store(self):
+        folder = os.path.join(self.data, "paceline/heads")
+        os.makedirs(folder)
+        pipe = os.path.join(folder, "a.plstore")
+        os.mkfifo(pipe)
+        os.mkfifo(os.path.join(folder, "a.safetensors"))
+        run = ("generate", self.model, "--prompt-ids", "1", *RUN)
+        self.assert_refused(*run, "--store", pipe, says="not a regular file", env=self.env,
+                            timeout=60)
+        told = cli.run(*run, env=self.env, check=0, timeout=60).stderr.decode()
+        self.assertEqual(told.count("warning: " + pipe), 1)
+
+    def test_learning_through_a_link_keeps_it(self):
+        store, link = cli.path("data/real.plstore"), cli.path("data/link.plstore")
+        self.generate("--learn", "--store", store)
+        first = sha256_of(store)
+        os.symlink("real.plstore", link)
+        self.generate("--learn", "--store", link)
+        self.assertTrue(os.path.islink(link))
+        self.assertNotEqual(sha256_of(store), first)
+
     def test_another_models_store(self):
         store = cli.path("data/other.plstore")
         cli.run("generate", cli.model("f32"), "--prompt-ids", "1", *RUN, "--store", store, "--learn",

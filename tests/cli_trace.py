@@ -1,6 +1,8 @@
 """Traces: a text read in blocks of several widths, and what two traces differ in."""
 
 import json
+import os
+import stat
 
 import cli_support as cli
 
@@ -96,6 +98,29 @@ class Trace(cli.CliTest):
         self.assert_refused("guard", gaps, plain, wide, "--thresholds", "1,-2", says="gaps of 0")
         self.assert_refused("generate", cli.model(), "--raw", "--prompt", "a", "--depths", "0,4",
                             "--gap-log", gaps, says="one arm")
+        self.assert_refused("guard", gaps, plain, plain, says="same configuration")
+
+    def test_places_that_cannot_be_written_are_refused_at_once(self):
+        pipe = cli.path("a pipe")
+        os.mkfifo(pipe)
+        run = ("generate", cli.model(), "--raw", "--prompt", "a", "--max-tokens", "4", "--gap-log")
+        for place in ("", "-", cli.FOLDER, cli.path("nowhere/gaps"), cli.model()):
+            self.assert_refused(*run, place, says="--gap-log")
+        text = cli.write("places.txt", words(40))
+        trace = ("trace", cli.model(), "--text-file", text, "--prefill", "8", "--out")
+        for place in ("", cli.FOLDER, cli.FOLDER + "/", cli.path("nowhere/trace"), pipe):
+            self.assert_refused(*trace, place)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+
+    def test_a_logit_of_minus_nothing_reads_back(self):
+        def trace(name, last):
+            row = {"piece": 0, "position": 0, "next": 1, "nll": 1.0, "log_sum": None,
+                   "top": [[1, 2.0, "40000000"], [2, 0, last]]}
+            text = json.dumps({"trace": 1, "configuration": {"name": name}}) + "\n"
+            return cli.write(name, text + json.dumps(row).replace("[2, 0", "[2, -0") + "\n")
+        minus, plus = trace("minus.trace", "80000000"), trace("plus.trace", "00000000")
+        self.assertEqual(cli.run_json("trace-compare", minus, plus)["verdict"], "same")
+        self.assert_refused("trace-compare", minus, trace("one.trace", "3f800000"), says="its bits")
 
     def test_what_is_no_trace(self):
         plain, _ = self.trace("plain3.trace", "--width", "1")

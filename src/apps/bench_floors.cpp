@@ -8,6 +8,7 @@
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/text_file.h"
+#include "io/json_parse.h"
 #include "io/shown.h"
 
 namespace paceline::apps {
@@ -35,7 +36,7 @@ Result<BenchFloors> read_bench_floors(const std::string& file,
   };
   const auto text = read_text("--floors", file);
   if (!text) return text.error();
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(*text);
   if (!json.is_object()) return bad("not a JSON object");
   BenchFloors floors;
   for (const auto& [name, of_categories] : json.items()) {

@@ -25,10 +25,10 @@ namespace {
 enum class Input { Line, End, Interrupted, Broken };
 
 // One line of standard input, without its line end. Read byte-wise through read(2): stdio would
-// swallow what Ctrl-C interrupts.
-Input read_line(std::string& line) {
+// swallow what Ctrl-C interrupts. prompts: with "> " in front.
+Input read_line(std::string& line, bool prompts) {
   line.clear();
-  if (isatty(STDIN_FILENO) == 1 && stdout_is_terminal()) {
+  if (prompts) {
     say("> ");
     std::fflush(stdout);
   }
@@ -88,10 +88,11 @@ Result<Input> converse(const ChatFlags& flags, const Engine& engine,
     if (flags.system) messages.push_back({"system", *flags.system});
   };
   reset();
+  const bool prompts = isatty(STDIN_FILENO) == 1 && stdout_is_terminal() && !flags.json.is_stdout();
   std::string line;
   for (;;) {
     catch_interrupts();
-    const Input input = read_line(line);
+    const Input input = read_line(line, prompts);
     if (input != Input::Line || line == "/quit") return input;
     if (line.empty()) continue;
     if (line == "/reset") {
@@ -155,10 +156,11 @@ int chat(Args args) {
   std::vector<ChatMessage> messages;
   const auto ended = converse(given, *engine, messages);
   if (!ended) return fail("chat", ended.error());
-  if (auto kept = keep_learnt(*engine); !kept) return fail("chat", kept.error());
-  if (stdout_is_terminal() && *ended != Input::Line) say("\n");
+  const auto kept = keep_learnt(*engine);  // the report is written all the same
+  if (stdout_is_terminal() && !given.json.is_stdout() && *ended != Input::Line) say("\n");
   report["messages"] = messages_json(messages);
   if (auto written = given.json.write(report); !written) return fail("chat", written.error());
+  if (!kept) return fail("chat", kept.error());
   if (*ended == Input::Broken)
     return fail("chat", {ErrorCode::Io, "standard input cannot be read"});
   return *ended == Input::Interrupted ? kExitInterrupted : kExitSuccess;

@@ -10,6 +10,7 @@
 
 #include "apps/text_file.h"
 #include "base/sha256.h"
+#include "io/json_parse.h"
 #include "io/shown.h"
 #include "measure/reading.h"
 
@@ -22,7 +23,7 @@ Result<TextSource> read_line(std::string_view line, TextSource source) {
   const auto bad = [&](const std::string& what) {
     return Error{ErrorCode::BadFormat, source.where + ": " + what};
   };
-  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const json object = parse_json<json>(line);
   if (!object.is_object()) return bad("wants a JSON object");
   const auto text = object.find("text");
   if (text == object.end() || !text->is_string()) return bad("wants a text under the key text");

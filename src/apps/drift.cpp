@@ -184,12 +184,6 @@ int run_model(DriftFlags& given) {
   if (!sources) return fail("drift", sources.error());
   const auto scripts = given.spec.read_scripts(sources->size());
   if (!scripts) return fail("drift", scripts.error());
-  const fs::path folder(*given.out);
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    return fail("drift", {ErrorCode::Io, fmt::format("--out {}: cannot make the folder: {}",
-                                                     *given.out, failed.message())});
 
   catch_interrupts();
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
@@ -201,6 +195,12 @@ int run_model(DriftFlags& given) {
         *engine, request_for(given, (*prompts)[i], *scripts, i, given.spec.depths.back()));
     if (!ok) return fail("drift", ok.error());
   }
+  const fs::path folder(*given.out);
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    return fail("drift", {ErrorCode::Io, fmt::format("--out {}: cannot make the folder: {}",
+                                                     *given.out, failed.message())});
   print_warnings(*engine);
   Json report = report_header("drift", given.model, *engine, given.spec.drafter_name());
   report["prompts_sha256"] = sha256_of_prompts(*prompts);
@@ -263,14 +263,14 @@ int run_model(DriftFlags& given) {
     const Json head{
         {"configuration", configuration_of(report, arms[i].depth_json(), arms[i].drafter)}};
     auto written = write_text_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"),
-                                   head.dump() + "\n" + arms[i].file);
+                                   json_text(head, -1) + "\n" + arms[i].file);
     if (!written) return fail("drift", written.error());
   }
   report["depths"] = {arms[0].depth_json(), arms[1].depth_json()};
   report["longest_prefix"] = longest;
   report["tokens_per_second"] = std::move(rates);
   report["accepted_by_depth"] = std::move(accepted);
-  auto written = write_text_file(folder / "drift.json", report.dump(2) + "\n");
+  auto written = write_text_file(folder / "drift.json", json_text(report, 2) + "\n");
   if (!written) return fail("drift", written.error());
   if (!given.json.is_stdout()) {
     print_drift(*drift);

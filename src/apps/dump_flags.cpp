@@ -55,7 +55,7 @@ DumpHeader DumpFlags::header(const Engine& engine, uint64_t seed, const Json& se
   header.type = static_cast<TapType>(type);
   header.tap = static_cast<Tap>(tap);
   header.seed = seed;
-  header.settings = settings.dump();
+  header.settings = json_text(settings, -1);
   header.prompts_sha256 = prompts_sha256;
   return header;
 }
@@ -84,8 +84,8 @@ Result<void> check_dump_is_of(const Engine& engine, const DumpHeader& dump,
 
 void warn_of_dropped_bytes(const Dump& dump, const std::string& name) {
   if (dump.dropped_bytes() > 0)
-    say(stderr, "warning: {}: {} bytes are damaged or no whole stream and are left out\n", name,
-        dump.dropped_bytes());
+    warn(fmt::format("{}: {} bytes are damaged or no whole stream and are left out", name,
+                     dump.dropped_bytes()));
 }
 
 Json answer_settings(const std::string& kind, const DecodeFlags& decode, const ModelFlags& model,

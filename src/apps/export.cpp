@@ -79,7 +79,7 @@ int run_export(Args args) {
   if (!summary) return fail("export", summary.error());
 
   for (const std::string& name : summary->left_out)
-    say(stderr, "warning: {} is left out: no part of the model reads it\n", name);
+    warn(name + " is left out: no part of the model reads it");
   if (!json.is_stdout())
     for (const std::string& file : summary->files) say("{}\n", file);
   const Json report{{"command", "export"},

@@ -18,6 +18,7 @@ struct Condition {
 constexpr std::array kConditions = {
     Condition{"model_sha256", "another trunk"},
     Condition{"head_sha256", "another draft head, or none: stock against patched"},
+    Condition{"store_sha256", "another store of n-grams, or none"},
     Condition{"prompts_sha256", "other prompts"},
     Condition{"text_sha256", "another text"},
     Condition{"dump_sha256", "another dump"},

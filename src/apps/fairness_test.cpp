@@ -31,10 +31,11 @@ TEST(Fairness, WhatOneWantsToCompareMayDiffer) {
 TEST(Fairness, EveryConditionOfAComparisonIsNamed) {
   for (const auto& [field, value] :
        {std::pair("model_sha256", Json("ff")), std::pair("head_sha256", Json("12")),
-        std::pair("prompts_sha256", Json("78")), std::pair("cpu", Json("Xeon")),
-        std::pair("threads", Json(4)), std::pair("numerics", Json("amx")),
-        std::pair("instruction_set", Json("scalar")), std::pair("kernels", Json("wide")),
-        std::pair("sampling", Json{{"temperature", 1}}), std::pair("seed", Json(2))}) {
+        std::pair("store_sha256", Json("34")), std::pair("prompts_sha256", Json("78")),
+        std::pair("cpu", Json("Xeon")), std::pair("threads", Json(4)),
+        std::pair("numerics", Json("amx")), std::pair("instruction_set", Json("scalar")),
+        std::pair("kernels", Json("wide")), std::pair("sampling", Json{{"temperature", 1}}),
+        std::pair("seed", Json(2))}) {
     Json other = report();
     other[field] = value;
     const auto unfair = unfair_conditions({report(), report(), other});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "apps/json_file.h"
+#include "io/json_parse.h"
 
 namespace paceline::apps {
 
@@ -43,7 +44,7 @@ Result<std::vector<measure::RowGap>> parse_gap_log(std::string_view text, std::s
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     ++line_number;
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = parse_json<Json>(line);
     const auto bad = [&](std::string_view what) {
       return Error{ErrorCode::BadFormat, fmt::format("{} line {}: {}", name, line_number, what)};
     };

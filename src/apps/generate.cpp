@@ -17,13 +17,13 @@
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "apps/prompt_flags.h"
+#include "apps/report_file.h"
 #include "apps/report_head.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/stream.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
-#include "io/output_file.h"
 
 namespace paceline::apps {
 namespace {
@@ -34,7 +34,7 @@ struct GenerateFlags {
   DecodeFlags decode;
   SpecFlags spec;
   DumpFlags dump;
-  std::optional<std::string> gap_log;
+  ReportFile gap_log{"--gap-log", /*takes_stdout=*/false};
   JsonFile json;
   HtmlFile html;
   int color = 0;  // index into auto, always, never
@@ -45,7 +45,7 @@ Request request_for(const GenerateFlags& flags, const std::vector<Prompt>& promp
   Request request = flags.decode.request(prompts[index].ids, flags.model.seed);
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
-  request.gaps = flags.gap_log.has_value() || flags.html.wanted();
+  request.gaps = flags.gap_log.path.has_value() || flags.html.wanted();
   if (!scripts.empty()) request.script = scripts[index];
   return request;
 }
@@ -96,7 +96,7 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
   return results;
 }
 
-Result<void> write_gap_log(const std::string& path, const Json& report,
+Result<void> write_gap_log(const ReportFile& file, const Json& report,
                            const std::vector<PromptResult>& results) {
   std::string text;
   for (const PromptResult& result : results) {
@@ -106,7 +106,7 @@ Result<void> write_gap_log(const std::string& path, const Json& report,
       text = gap_header_line(configuration_of(report, depth_name(arm.depth), arm.drafter));
     text += gap_lines(result.id, arm);
   }
-  return write_text_file(path, text);
+  return file.write(text);
 }
 
 // The report with what the page alone shows: texts in pieces, and prompts as text.
@@ -138,7 +138,7 @@ int generate(Args args) {
   flags.group("Output");
   given.json.add_flag(flags);
   given.html.add_flag(flags);
-  flags.text("--gap-log", "FILE", given.gap_log,
+  flags.text(given.gap_log.flag(), "FILE", given.gap_log.path,
              "for each token, how far the second likeliest was behind the first (one arm)");
   flags.choice("--color", {"auto", "always", "never"}, given.color,
                "drafted tokens in colour by depth (default: on a terminal)");
@@ -152,11 +152,12 @@ int generate(Args args) {
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
   if (auto ok = given.html.check(given.model.model); !ok) return fail("generate", ok.error());
+  if (auto ok = given.gap_log.check(given.model.model); !ok) return fail("generate", ok.error());
   if (auto ok = given.dump.check("--dump"); !ok) return fail("generate", ok.error());
   if (given.dump.folder && given.spec.depths.size() > 1) {
     return fail("generate", {ErrorCode::BadUsage, "--dump records one arm; give one --depth"});
   }
-  if (given.gap_log && given.spec.depths.size() > 1)
+  if (given.gap_log.path && given.spec.depths.size() > 1)
     return fail("generate", {ErrorCode::BadUsage, "--gap-log is of one arm; give one --depth"});
   std::string prompts_sha256;
   const auto sources = given.prompts.read(&prompts_sha256);
@@ -194,7 +195,7 @@ int generate(Args args) {
                                 [](const PromptResult& result) { return result.identical(); });
   print_summary(*results, given.spec.depths);
   if (interrupted()) say(stderr, "interrupted\n");
-  if (auto kept = keep_learnt(*engine); !kept) return fail("generate", kept.error());
+  const auto kept = keep_learnt(*engine);  // reports are written all the same
   report["interrupted"] = interrupted();
   report["identical"] = same;
   report["results"] = results_json(*results);
@@ -204,13 +205,14 @@ int generate(Args args) {
                           {"streams", dump->streams()},
                           {"shards", dump->shards()}};
   }
-  if (given.gap_log)
-    if (auto written = write_gap_log(*given.gap_log, report, *results); !written)
+  if (given.gap_log.path)
+    if (auto written = write_gap_log(given.gap_log, report, *results); !written)
       return fail("generate", written.error());
   if (auto written = given.json.write(report); !written) return fail("generate", written.error());
   if (given.html.wanted())
     if (auto written = write_page(given, *engine, report, *results); !written)
       return fail("generate", written.error());
+  if (!kept) return fail("generate", kept.error());
   if (interrupted()) return kExitInterrupted;
   return same ? kExitSuccess : kExitCheckFailed;
 }

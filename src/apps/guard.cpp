@@ -115,6 +115,10 @@ int guard(Args args) {
   if (!reference) return fail("guard", reference.error());
   const auto candidate = parse_trace(texts[2], paths[2]);
   if (!candidate) return fail("guard", candidate.error());
+  if (reference->header == candidate->header)
+    return fail("guard", {ErrorCode::BadUsage,
+                          "both traces say that they come from the same configuration; their "
+                          "difference says nothing of other kernels"});
   const auto found = measure::weigh_guard(*gaps, reference->points, candidate->points,
                                           {.thresholds = thresholds, .exact_cost = exact_cost});
   if (!found) return fail("guard", found.error());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "apps/values.h"
+#include "io/json_parse.h"
 
 namespace paceline::apps {
 namespace {
@@ -77,7 +78,7 @@ std::string id_line(const std::vector<TokenId>& prompt_ids, const std::vector<To
 }
 
 Result<IdFile> parse_id_file(std::string_view text, std::string_view name) {
-  if (const Json whole = Json::parse(text, nullptr, false); is_object_with(whole, "results"))
+  if (const Json whole = parse_json<Json>(text); is_object_with(whole, "results"))
     return read_report(whole, name);
   IdFile file;
   int line_number = 0;
@@ -87,7 +88,7 @@ Result<IdFile> parse_id_file(std::string_view text, std::string_view name) {
     begin = end + 1;
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = parse_json<Json>(line);
     if (line_number == 1 && is_object_with(json, "configuration")) {
       file.configuration = json["configuration"];
       continue;

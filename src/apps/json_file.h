@@ -12,6 +12,10 @@ namespace paceline::apps {
 
 using Json = nlohmann::ordered_json;
 
+// A document as text. Strings that are not valid UTF-8 get U+FFFD where they are not. indent: -1
+// for one line.
+std::string json_text(const Json& json, int indent);
+
 class JsonFile {
  public:
   void add_flag(Flags& flags);
@@ -20,8 +24,7 @@ class JsonFile {
   bool is_stdout() const { return file_.is_stdout(); }
   // Whether the file could be written, before any work is done. input: a file that it must not be.
   Result<void> check(const std::string& input = {}) const { return file_.check(input); }
-  // Writes the whole file or leaves what was there. Text that is not valid UTF-8 gets U+FFFD where
-  // it is not.
+  // Writes the whole file or leaves what was there.
   Result<void> write(const Json& json) const;
 
  private:

@@ -1,12 +1,8 @@
 #include "apps/model_flags.h"
 
-#include <fmt/core.h>
-
-#include <cstdio>
 #include <limits>
 
 #include "apps/report_head.h"
-#include "apps/say.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
 
@@ -57,9 +53,7 @@ Result<Engine> ModelFlags::open(const HeadChoice& head, const StoreChoice& store
 }
 
 void print_warnings(const Engine& engine) {
-  for (const std::string& warning : engine.warnings()) {
-    say(stderr, "warning: {}\n", warning);
-  }
+  for (const std::string& warning : engine.warnings()) warn(warning);
 }
 
 Json report_header(const std::string& command, const ModelFlags& flags, const Engine& engine,

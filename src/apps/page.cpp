@@ -109,7 +109,7 @@ std::string escaped(std::string_view text) {
 std::string script_json(const Json& json) {
   // "</script>" and "<!--" end or change a script wherever they stand: no "<" is left in it.
   std::string text;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : json_text(json, -1)) {
     if (c == '<') {
       text += "\\u003c";
     } else {

@@ -23,7 +23,7 @@ Json digest_json(const std::string& digest) {
 // Prints what was done, and writes the report.
 int report(const char* command, const std::string& model, const PatchSummary& summary,
            const JsonFile& json) {
-  for (const std::string& warning : summary.warnings) say(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : summary.warnings) warn(warning);
   if (!json.is_stdout()) {
     for (const std::string& file : summary.files_written) say("wrote    {}\n", file);
     for (const std::string& file : summary.files_removed) say("removed  {}\n", file);

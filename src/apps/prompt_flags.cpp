@@ -7,6 +7,7 @@
 #include "apps/text_file.h"
 #include "apps/values.h"
 #include "base/sha256.h"
+#include "io/json_parse.h"
 #include "io/shown.h"
 
 namespace paceline::apps {
@@ -51,7 +52,7 @@ Result<void> read_messages(const json& list, PromptSource& source) {
 }
 
 Result<void> read_json_line(std::string_view line, PromptSource& source) {
-  const json object = json::parse(line, nullptr, false);
+  const json object = parse_json<json>(line);
   if (object.is_discarded()) {
     return bad_line(source, fmt::format("wants a JSON object, not {}", quoted_name(line)));
   }
@@ -75,7 +76,7 @@ Result<void> read_json_line(std::string_view line, PromptSource& source) {
 }
 
 bool is_prompt_object(std::string_view line) {
-  const json object = json::parse(line, nullptr, false);
+  const json object = parse_json<json>(line);
   return object.is_object() && (object.contains("prompt") || object.contains("messages"));
 }
 

@@ -14,6 +14,7 @@
 #include "apps/side_by_side.h"
 #include "apps/text_file.h"
 #include "apps/values.h"
+#include "io/json_parse.h"
 #include "io/shown.h"
 
 namespace paceline::apps {
@@ -29,7 +30,7 @@ struct ReportFlags {
 Result<Json> read_report(const std::string& path) {
   const auto text = read_text("report", path);
   if (!text) return text.error();
-  Json report = Json::parse(*text, nullptr, false);
+  Json report = parse_json<Json>(*text);
   const Json& form = at(report, "report");
   if (!at(report, "command").is_string() || !form.is_number_integer())
     return Error{ErrorCode::BadFormat,

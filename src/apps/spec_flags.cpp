@@ -9,6 +9,7 @@
 
 #include "apps/text_file.h"
 #include "apps/values.h"
+#include "io/json_parse.h"
 
 namespace paceline::apps {
 namespace {
@@ -44,7 +45,7 @@ Result<std::vector<TokenId>> parse_script(std::string_view line) {
     if (!ids) return bad;
     return ids;
   }
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  const auto json = parse_json<nlohmann::json>(line);
   if (json.is_discarded()) return bad;
   const auto list = json.is_object() ? json.find("token_ids") : json.end();
   if (json.is_object() && list == json.end()) return bad;

@@ -11,6 +11,7 @@
 #include "apps/text_file.h"
 #include "apps/values.h"
 #include "engine/open_text.h"
+#include "io/json_parse.h"
 
 namespace paceline::apps {
 namespace {
@@ -40,7 +41,7 @@ class LineConverter {
     int number = 0;
     for (std::string line; std::getline(in, line);) {
       ++number;
-      const auto converted = convert_line(Json::parse(line, nullptr, /*allow_exceptions=*/false));
+      const auto converted = convert_line(parse_json<Json>(line));
       if (!converted) {
         return Error{converted.error().code,
                      fmt::format("--lines, line {}: {}", number, converted.error().message)};

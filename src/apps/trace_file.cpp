@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "io/json_parse.h"
 #include "io/shown.h"
 
 namespace paceline::apps {
@@ -41,7 +42,9 @@ const char* read_logit(const Json& entry, std::pair<TokenId, float>& to) {
   const auto read = std::from_chars(hex.data(), hex.data() + hex.size(), bits, 16);
   if (hex.size() != 8 || read.ec != std::errc() || read.ptr != hex.data() + hex.size())
     return "the bits of a logit are 8 hexadecimal digits";
-  if (bits != std::bit_cast<uint32_t>(to.second)) return "a logit and its bits are not the same";
+  const auto exact = std::bit_cast<float>(bits);  // -0 reads as 0 in decimals
+  if (exact != to.second) return "a logit and its bits are not the same";
+  to.second = exact;
   return nullptr;
 }
 
@@ -97,7 +100,7 @@ Result<TraceFile> parse_trace(std::string_view text, std::string_view name) {
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     ++line_number;
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = parse_json<Json>(line);
     if (line_number == 1) {
       if (!json.is_object() || !json.contains("trace") || !json.contains("configuration"))
         return bad_line(name, 1, R"(wants {"trace": 1, "configuration": {...}})");

@@ -291,7 +291,7 @@ int train(Args args) {
       .warn =
           [&](const std::string& text) {
             progress.clear();
-            say(stderr, "warning: {}\n", text);
+            warn(text);
           },
       .say = [&](const std::string& text) { say(stderr, "{}\n", text); }};
   const auto result = train::train(inputs, given.train, hooks);

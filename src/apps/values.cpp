@@ -13,13 +13,23 @@
 #include "text/utf8.h"
 
 namespace paceline::apps {
+namespace {
 
-int fail(std::string_view command, const Error& error) {
-  std::string line = replace_invalid_utf8(error.message);
+// Control characters become spaces.
+std::string one_line(std::string_view text) {
+  std::string line = replace_invalid_utf8(text);
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  say(stderr, "paceline {}: {}\n", command, line);
+  return line;
+}
+
+}  // namespace
+
+void warn(std::string_view text) { say(stderr, "warning: {}\n", one_line(text)); }
+
+int fail(std::string_view command, const Error& error) {
+  say(stderr, "paceline {}: {}\n", command, one_line(error.message));
   return error.code == ErrorCode::Interrupted ? kExitInterrupted : kExitBadInput;
 }
 

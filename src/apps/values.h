@@ -17,6 +17,8 @@ inline constexpr int kExitBadInput = 2;       // bad usage, a bad file
 inline constexpr int kExitUndecided = 3;      // of trace-compare alone
 inline constexpr int kExitInterrupted = 130;  // Ctrl-C
 
+// Prints one line, "warning: ..."; what a file says of itself cannot move the cursor.
+void warn(std::string_view text);
 // Prints one line, "paceline COMMAND: sentence", and returns the exit status of the error's kind.
 int fail(std::string_view command, const Error& error);
 

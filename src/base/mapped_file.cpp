@@ -15,7 +15,8 @@
 namespace paceline {
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Not blocking: a pipe without a writer is to be refused, not waited for.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const auto code = errno == ENOENT ? ErrorCode::NotFound : ErrorCode::Io;
     return Error{code, path.string() + ": cannot be opened: " + std::strerror(errno)};

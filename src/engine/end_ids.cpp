@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "io/json_parse.h"
+
 namespace paceline {
 namespace {
 
@@ -23,7 +25,7 @@ Result<void> append_id(const Json& value, const std::string& name, std::vector<i
 Result<void> append_end_ids(const std::string& json_text, const std::string& name,
                             std::vector<int64_t>& ids) {
   if (json_text.empty()) return {};
-  const Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(json_text);
   if (!json.is_object()) return Error{ErrorCode::BadFormat, name + " is not a JSON object"};
   const auto found = json.find("eos_token_id");
   if (found == json.end() || found->is_null()) return {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/gguf_vocab.h"
+#include "io/json_parse.h"
 #include "text/bpe.h"
 
 namespace paceline {
@@ -46,7 +47,7 @@ Result<std::string> read_small_file(const fs::path& path, uint64_t limit) {
 // chat_template of tokenizer_config.json: a text, or a list of {name, template}.
 Result<std::string> template_in_config(const std::string& tokenizer_config) {
   if (tokenizer_config.empty()) return std::string();
-  const Json json = Json::parse(tokenizer_config, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(tokenizer_config);
   if (!json.is_object()) {
     return Error{ErrorCode::BadFormat, "tokenizer_config.json is not a JSON object"};
   }

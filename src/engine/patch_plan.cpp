@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "engine/patch.h"
+#include "io/json_parse.h"
 #include "io/safetensors_reader.h"
 #include "io/shown.h"
 #include "io/utf8.h"
@@ -81,7 +82,10 @@ Result<Json> current_index(const fs::path& path, const Folder& folder) {
     if (!opened) return opened.error();
     const auto bytes = opened->map.bytes();
     const auto* text = reinterpret_cast<const char*>(bytes.data());
-    return Json::parse(text, text + bytes.size());  // open_folder() has read it
+    auto index = parse_json<Json>({text, bytes.size()});
+    if (index.is_discarded())  // open_folder() has read it
+      return bad(file, fmt::format("brackets nested deeper than {} are not read", kDeepestNesting));
+    return index;
   }
   Json weight_map = Json::object();
   for (const Tensor& tensor : folder.tensors) {

@@ -1,8 +1,10 @@
 #include "engine/trunk_store.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <system_error>
 
 #include "engine/head_search.h"
@@ -22,6 +24,21 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, failure);
 }
 
+// Whether a file could be put there, its folders made where they are missing: before an answer is
+// written that would be lost.
+Result<void> check_can_keep(const fs::path& file) {
+  std::error_code ignored;
+  fs::path folder = fs::absolute(file, ignored).parent_path();
+  while (folder.has_relative_path() && !is_there(folder)) folder = folder.parent_path();
+  const int fault = !fs::is_directory(folder, ignored)           ? ENOTDIR
+                    : ::access(folder.c_str(), W_OK | X_OK) != 0 ? errno
+                                                                 : 0;
+  if (fault == 0) return {};
+  return Error{ErrorCode::Io,
+               fmt::format("{}: what is learnt cannot be kept there: {}: {}", shown_path(file),
+                           shown_path(folder), std::strerror(fault))};
+}
+
 class Search {
  public:
   Search(const Checkpoint& checkpoint, int vocab_size, std::vector<std::string>& warnings)
@@ -30,6 +47,9 @@ class Search {
   Result<void> take_asked(const fs::path& file, bool learn) {
     auto store = NgramStore::open(file);
     if (!store && learn && store.error().code == ErrorCode::NotFound) return {};
+    if (!store && learn)
+      return Error{store.error().code,
+                   store.error().message + "; name another file, or move this one away"};
     if (!store) return store.error();
     if ((*store)->vocab_size() != vocab_size_) {
       return Error{ErrorCode::BadFormat,
@@ -91,19 +111,20 @@ Result<TrunkStore> open_trunk_store(const Checkpoint& checkpoint, int vocab_size
                                     const fs::path& asked, bool learn,
                                     std::vector<std::string>& warnings) {
   Search search(checkpoint, vocab_size, warnings);
-  if (asked.empty()) {
-    search.look_around();
-  } else if (auto taken = search.take_asked(asked, learn); !taken) {
-    return taken.error();
-  }
-  TrunkStore& found = search.found();
-  if (!learn) return std::move(found);
-  found.learner_file = asked.empty() ? learnt_store_file(search.sha256()) : asked;
-  if (found.learner_file.empty()) {
+  const fs::path named = learn && asked.empty() ? learnt_store_file(search.sha256()) : asked;
+  if (learn && named.empty()) {
     return Error{
         ErrorCode::NotFound,
         "there is no home folder to keep what is learnt in; name a file with --store FILE"};
   }
+  if (learn)
+    if (auto can = check_can_keep(named); !can) return can.error();
+  if (!named.empty())
+    if (auto taken = search.take_asked(named, learn); !taken) return taken.error();
+  if (asked.empty() && search.found().store == nullptr) search.look_around();
+  TrunkStore& found = search.found();
+  if (!learn) return std::move(found);
+  found.learner_file = named;
   found.learner.emplace(search.sha256(), vocab_size);
   return std::move(found);
 }

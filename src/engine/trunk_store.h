@@ -27,8 +27,9 @@ std::filesystem::path learnt_store_file(const std::string& trunk_sha256);
 // asked: the file to use, or none named. Then it is the store that was learnt on this machine, else
 // the first *.plstore, by name, of the folders where heads lie (engine/head_search.h) that was made
 // from the checkpoint's answers. learn: into the file that was asked for, which need not be there
-// yet, or into that of this machine. A file asked for that does not fit is an error; one that was
-// found and does not is left aside, and `warnings` says so.
+// yet, or into that of this machine. A file asked for, or to learn into, that does not fit or
+// cannot be written is an error; another one that was found and does not fit is left aside, and
+// `warnings` says so.
 Result<TrunkStore> open_trunk_store(const Checkpoint& checkpoint, int vocab_size,
                                     const std::filesystem::path& asked, bool learn,
                                     std::vector<std::string>& warnings);

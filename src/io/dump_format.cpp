@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "io/crc32c.h"
+#include "io/json_parse.h"
 #include "io/shown.h"
 #include "io/utf8.h"
 
@@ -146,7 +147,7 @@ class Fields {
 };
 
 std::optional<DumpHeader> read_header(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   Fields fields(json);
   DumpHeader header;
   header.hidden_width = fields.integer("hidden_width", 1);
@@ -181,7 +182,7 @@ Json meta_json(const StreamMeta& meta) {
 }
 
 std::optional<StreamMeta> read_meta(std::string_view text, int positions) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   Fields fields(json);
   StreamMeta meta;
   meta.id = fields.text("id");

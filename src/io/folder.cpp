@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "io/folder_edit.h"
+#include "io/json_parse.h"
 #include "io/part_name.h"
 #include "io/safetensors_index.h"
 #include "io/safetensors_reader.h"
@@ -20,7 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kNamesInAnError = 20;
-constexpr int kDeepestNesting = 256;  // known files stay below 20; whoever reads may recurse
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kLargestIndex = 256 * kMiB;
@@ -61,22 +61,6 @@ Result<std::string> read_text(const fs::path& path, uint64_t limit) {
   in.read(text.data(), static_cast<std::streamsize>(size));
   if (!in) return Error{ErrorCode::Io, fmt::format("{}: cannot be read", shown_path(path))};
   return text;
-}
-
-// How deep brackets stand in each other, strings left out; on bytes that are no JSON some number.
-int deepest_nesting(std::string_view json) {
-  int depth = 0;
-  int deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (c == '"') in_string = !in_string;
-    if (in_string && c == '\\') ++i;
-    if (in_string) continue;
-    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
-    if (c == ']' || c == '}') --depth;
-  }
-  return deepest;
 }
 
 // Names of the files in a folder with this ending, sorted; hidden ones are no weights.
@@ -140,7 +124,7 @@ class FolderReader {
       auto text = read_text(path_ / entry.name, entry.limit);
       if (!text) return text.error();
       const bool is_json = std::string_view(entry.name).ends_with(".json");
-      if (is_json && deepest_nesting(*text) > kDeepestNesting) {
+      if (is_json && nests_too_deep(*text)) {
         return Error{ErrorCode::BadFormat,
                      fmt::format("{}: brackets nested deeper than {} are not read",
                                  shown_path(path_ / entry.name), kDeepestNesting)};

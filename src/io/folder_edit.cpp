@@ -14,9 +14,11 @@
 
 #include "base/check.h"
 #include "io/file_copy.h"
+#include "io/json_parse.h"
 #include "io/output_file.h"
 #include "io/safetensors_index.h"
 #include "io/shown.h"
+#include "io/utf8.h"
 #include "io/weight_file.h"
 
 namespace paceline {
@@ -106,7 +108,7 @@ Result<PatchJournal> parse_journal(const std::string& text, const fs::path& path
   const auto bad = [&](const std::string& what) {
     return Error{ErrorCode::BadFormat, fmt::format("{}: {}", shown_path(path), what)};
   };
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object() || text_of(json, "format") != kFormat || !json.contains("files") ||
       !json["files"].is_array())
     return bad("no journal of a patch, or one of another version");
@@ -257,6 +259,20 @@ void FolderEdit::remove(const std::string& name) {
   steps_.push_back({.name = name, .staged = {}, .previous = {}, .was_there = true});
 }
 
+// The journal is JSON: names that are no UTF-8 would come back as others.
+Result<void> FolderEdit::check_names() const {
+  for (const Step& step : steps_) {
+    std::error_code failure;
+    const fs::path target = fs::read_symlink(folder_ / step.name, failure);  // empty: no link
+    if (is_utf8(step.name) && is_utf8(target.native())) continue;
+    return Error{ErrorCode::BadFormat,
+                 fmt::format("{}: a patch would replace it, and its name or what it leads to is no "
+                             "UTF-8; rename it; nothing was changed",
+                             shown_path(folder_ / step.name))};
+  }
+  return {};
+}
+
 // Links away what steps will replace, and enters into the journal what is new there.
 Result<void> FolderEdit::keep_pristine(PatchJournal& journal) {
   for (const char* name : {"original", "previous"})
@@ -318,6 +334,7 @@ Result<void> FolderEdit::take_back() {
 }
 
 Result<void> FolderEdit::commit(const std::function<Result<void>()>& look) {
+  if (auto known = check_names(); !known) return known;
   PatchJournal journal = journal_;
   if (auto kept = keep_pristine(journal); !kept) return kept;
   journal.whole = false;

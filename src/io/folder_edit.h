@@ -102,6 +102,7 @@ class FolderEdit {
       : folder_(std::move(folder)), lock_(std::move(lock)) {}
 
   std::filesystem::path own(const std::string& name) const { return folder_ / kPatchFolder / name; }
+  Result<void> check_names() const;
   Result<void> keep_pristine(PatchJournal& journal);
   Result<void> apply();
   Result<void> take_back();

@@ -22,6 +22,15 @@ Error OutputFile::failed(const char* what) const {
 
 Result<OutputFile> OutputFile::create(const fs::path& path) {
   static std::atomic<int> next = 0;
+  std::error_code ignored;
+  const fs::file_status there = fs::status(path, ignored);
+  if (!path.has_filename() || fs::is_directory(there))
+    return Error{ErrorCode::Io, fmt::format("{}: a folder, and the name of a file is wanted",
+                                            path.empty() ? "''" : shown_path(path))};
+  if (fs::is_other(there) && there.type() != fs::file_type::unknown)
+    return Error{ErrorCode::Io,
+                 fmt::format("{}: not a regular file, and a new one would take its place",
+                             shown_path(path))};
   OutputFile file;
   file.path_ = path;
   fs::path temporary = path;

@@ -1,6 +1,7 @@
 #include "io/writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <numeric>
@@ -8,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_file.h"
+#include "io/output_file.h"
 #include "io/quantize.h"
 #include "io/safetensors_reader.h"
 #include "io/test_files.h"
@@ -165,6 +168,17 @@ TEST(Writers, LeaveWhatIsThereWhenTheyFail) {
   expect_refused(write_gguf(folder.path() / "taken", {}, specs, numbered(specs)), ErrorCode::Io,
                  {"taken"});
   EXPECT_EQ(files_in(folder.path()), 2u);
+}
+
+TEST(Writers, TakeThePlaceOfFilesAlone) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const fs::path& path : {pipe, folder.path(), folder.path() / "", fs::path()})
+    EXPECT_FALSE(write_text_file(path, "text")) << path;
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_EQ(files_in(folder.path()), 1u);
+  EXPECT_FALSE(MappedFile::open(pipe)) << "and a pipe without a writer is not waited for";
 }
 
 TEST(Writers, KeepAMappedOldFileWhole) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "fmt/format.h"
+#include "io/json_parse.h"
 #include "io/shown.h"
 
 namespace paceline {
@@ -66,7 +67,7 @@ ConfigReader::ConfigReader(const Checkpoint& checkpoint, const char* nested)
     return;
   }
   place_ += "/config.json";
-  json_ = Json::parse(checkpoint.config_json(), nullptr, /*allow_exceptions=*/false);
+  json_ = parse_json<Json>(checkpoint.config_json());
   if (!json_.is_object()) {
     fail("is not a JSON object");
     return;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fmt/format.h"
+#include "io/json_parse.h"
 #include "io/shown.h"
 
 namespace paceline {
@@ -206,7 +207,7 @@ Result<std::string> family_of(const Checkpoint& checkpoint) {
     return std::string(*name);
   }
   const std::string place = checkpoint.path().string() + "/config.json";
-  const Json json = Json::parse(checkpoint.config_json(), nullptr, false);
+  const Json json = parse_json<Json>(checkpoint.config_json());
   if (!json.is_object()) return Error{ErrorCode::BadFormat, place + ": is not a JSON object"};
   const auto it = json.find("model_type");
   if (it == json.end() || !it->is_string())

@@ -18,6 +18,9 @@ using namespace store_format;
 
 static_assert(NgramStore::kOrders == store_format::kOrders);
 
+// So that clocks and sums have room.
+constexpr uint64_t kMostTokens = uint64_t{1} << 60;
+
 bool is_hexadecimal(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -70,6 +73,7 @@ Result<NgramStore> NgramStore::read(std::span<const std::byte> bytes, const std:
   Header header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != kMagic) return bad("it does not begin with PLSTORE1");
+  if (header.n_tokens > kMostTokens) return bad("it counts more tokens than anybody wrote");
   if (header.n_entries != (size - kFixedBytes) / 8 || (size - kFixedBytes) % 8 != 0) {
     return bad(fmt::format("it has {} bytes, and {} entries take {}", size, header.n_entries,
                            kFixedBytes + int64_t{header.n_entries} * 8));

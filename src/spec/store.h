@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -18,7 +19,7 @@ struct StoreGuess {
   TokenId token = -1;  // -1: no context is known
   int order = 0;       // tokens of the context
   int count = 0;       // times that it followed, lately
-  int total = 0;       // times that anything did
+  int64_t total = 0;   // times that anything did
 };
 
 // A file, mapped and never written: growing makes another one in its place (spec/store_builder.h).

@@ -237,7 +237,10 @@ Result<void> StoreBuilder::write(const fs::path& path, const NgramStore* older) 
 
 Result<void> StoreBuilder::save(const fs::path& path) { return write(path, nullptr); }
 
-Result<void> StoreBuilder::save_into(const fs::path& path, const NgramStore* start) {
+Result<void> StoreBuilder::save_into(const fs::path& given, const NgramStore* start) {
+  std::error_code failure;
+  const fs::path real = fs::canonical(given, failure);  // whose links stay, and lock is the one
+  const fs::path path = failure ? given : real;
   const WriterLock lock(path);
   auto there = NgramStore::open(path);
   if (!there && there.error().code != ErrorCode::NotFound) return there.error();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <random>
@@ -295,12 +296,36 @@ TEST(StoreFile, WhatItClaimsIsCheckedThoughItsChecksumFits) {
   expect_refused(with(8, uint32_t{1} << 24), ErrorCode::BadFormat, {"vocabulary"});
   expect_refused(with(8, uint32_t{4}), ErrorCode::BadFormat, {"token that the vocabulary lacks"});
   expect_refused(with(12, uint32_t{1}), ErrorCode::BadFormat, {"1 entries take"});
+  expect_refused(with(16, uint64_t{1} << 61), ErrorCode::BadFormat, {"more tokens than anybody"});
   expect_refused(with(24, char{'x'}), ErrorCode::BadFormat, {"SHA-256 of its trunk"});
   expect_refused(with(30, char{0}), ErrorCode::BadFormat, {"SHA-256 of its trunk"});
   expect_refused(with(first_at, uint32_t{1}), ErrorCode::BadFormat, {"index"});
   expect_refused(with(first_at + 400, uint32_t{0xffffffff}), ErrorCode::BadFormat, {"index"});
   expect_refused(with(entry_at, entry & 0xffffffffffff), ErrorCode::BadFormat, {"counts nothing"});
   expect_refused(with(entry_at, entry | 0xfffffe), ErrorCode::BadFormat, {"vocabulary lacks"});
+}
+
+TEST(StoreFile, CountsOfManyEntriesAddUp) {
+  using namespace store_format;
+  constexpr uint32_t kEntries = 40'000;  // of 65,535 each: beyond 2^31
+  std::array<uint64_t, store_format::kOrders> keys = {};
+  context_keys(Tokens{1}, keys);
+  Header header;
+  header.vocab_size = 300;
+  header.n_entries = kEntries;
+  std::string file(static_cast<size_t>(kEntriesAt) + kEntries * 8 + kDigestBytes, '\0');
+  std::memcpy(file.data(), &header, sizeof(header));
+  for (int b = 0; b <= kBuckets; ++b) {
+    const uint32_t first = b > static_cast<int>(bucket_of(keys[0])) ? kEntries : 0;
+    std::memcpy(file.data() + sizeof(header) + static_cast<size_t>(b) * 4, &first, 4);
+  }
+  const uint64_t entry = pack({.token = 7, .tag = tag_of(keys[0]), .age = 0, .count = kMostCount});
+  for (uint32_t i = 0; i < kEntries; ++i)
+    std::memcpy(file.data() + kEntriesAt + i * size_t{8}, &entry, 8);
+  const Bytes bytes(signed_again(file));
+  const auto store = NgramStore::read(bytes.span(), "it");
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ(store->next(Tokens{1}).total, int64_t{kEntries} * kMostCount);
 }
 
 TEST(StoreFile, AnotherTrunksStoreIsNotGrown) {
