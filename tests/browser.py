@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.request
 
 # Nothing but the page under test is to be loaded, drawn or remembered.
@@ -71,6 +72,16 @@ class Browser:
     def run(self, script):
         """The value of a function's body."""
         return self.call("POST", "/execute/sync", {"script": script, "args": []})
+
+    def until(self, script, wanted, seconds=30):
+        """The value as soon as wanted(value) is true, or what it was at the end of that time: pages
+        answer to events when they come to it."""
+        end = time.monotonic() + seconds
+        while True:
+            value = self.run(script)
+            if wanted(value) or time.monotonic() > end:
+                return value
+            time.sleep(0.05)
 
     def logs(self, kind):
         return self.call("POST", "/se/log", {"type": kind})

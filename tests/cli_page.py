@@ -143,7 +143,8 @@ class Pages(cli.CliTest):
                 "  seen.add(p[i] << 16 | p[i + 1] << 8 | p[i + 2]); return [...seen].sort()")
         day = self.browser.run(axis)
         self.browser.dark(True)
-        self.assertNotEqual(self.browser.run(axis), day)
+        night = self.browser.until(axis, lambda colours: colours != day)
+        self.assertNotEqual(night, day)
 
     def test_drafted_tokens_are_coloured(self):
         self.browser.open(self.pages["generate"])

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "apps/say.h"
+#include "apps/values.h"
 
 namespace paceline::apps {
 
