@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -111,6 +112,22 @@ class TrainTest(CliTest):
         with open(head, "rb") as file:
             self.assertEqual(file.read(), before)
         self.assertTrue(os.path.exists(head + ".candidate.run"))
+
+    def test_a_run_whose_gradients_are_not_finite_fails_and_keeps_the_head_it_began_with(self):
+        head = path("huge.safetensors")
+        run("train", model(), "--dump", dump("llama"), "--out", head, *SHORT, check=0)
+        with open(head, "r+b") as file:
+            length, = struct.unpack("<Q", file.read(8))
+            first, last = json.loads(file.read(length))["mtp.norm.weight"]["data_offsets"]
+            file.seek(8 + length + first)
+            file.write(b"\x49\x71" * ((last - first) // 2))  # 1e30, whose square no float32 holds
+        given = ["train", model(), "--dump", dump("llama"), "--head", head, "--steps", "8", "--out",
+                 path("diverged.safetensors")]
+        report = run_json(*given, check=1)
+        self.assertEqual(report["end"], "not finite")
+        self.assertEqual((report["skipped_steps"], report["best"]["step"]), (3, 0))
+        said = run(*given, check=1).stderr.decode()
+        self.assertIn("holds the head of step 0", said)
 
     def test_a_file_of_records_trains_too(self):
         records = path("records")

@@ -11,6 +11,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, FOLDER)
 
 import generate  # noqa: E402
+import self_prompts  # noqa: E402
 
 COUNT = 3000
 GRAM = 8  # words
@@ -85,6 +86,51 @@ class Evaluation(unittest.TestCase):
         longest = max(kept, key=lambda p: len(text_of(p)))
         planted = {"id": "planted", "prompt": "Please: " + text_of(longest)}
         self.assertEqual(overlap([planted], kept), {("planted", longest["id"])})
+
+
+class SelfPrompts(unittest.TestCase):
+    """What is kept of the turns that a model wrote itself."""
+
+    def kept(self, *texts):
+        prompts, why = self_prompts.pick([(str(i), "chat", text) for i, text in enumerate(texts)],
+                                         self_prompts.forbidden_grams())
+        return [p["prompt"] for p in prompts], {reason: n for reason, n in why.items() if reason != "kept"}
+
+    def test_beginnings_follow_from_the_seed(self):
+        begun = list(self_prompts.begin(400, 3, self_prompts.SYSTEM))
+        self.assertEqual(begun, list(self_prompts.begin(500, 3, self_prompts.SYSTEM))[:400])
+        self.assertEqual({b["category"] for b in begun}, set(self_prompts.OPENERS))
+        self.assertGreater(len({b["opener"] for b in begun}), 120)
+        for b in begun:
+            self.assertTrue(b["prompt"].endswith("<|im_start|>user\n" + b["opener"]), b["id"])
+        bare = next(self_prompts.begin(1, 3, ""))
+        self.assertEqual(bare["prompt"], "<|im_start|>user\n" + bare["opener"])
+
+    def test_a_turn_that_did_not_end_is_cut_behind_a_sentence(self):
+        cut = self_prompts.turn_of
+        self.assertEqual(cut("How do I", " boil an egg? ", True), "How do I boil an egg?")
+        self.assertEqual(cut("How do I", " boil an egg in the way of my aunt? You take a pan and", False),
+                         "How do I boil an egg in the way of my aunt?")
+        self.assertEqual(cut("Shorten this:\n\n", "The mill has closed. It made flour for a century. Now it", False),
+                         "Shorten this:\n\nThe mill has closed. It made flour for a century.")
+        self.assertIsNone(cut("How do I", " boil an egg", False))
+
+    def test_the_fixed_sets_are_kept_out(self):
+        for name in self_prompts.FIXED:
+            for prompt in lines(name):
+                if len(grams(prompt)) > 0 and len(text_of(prompt).split()) < 60:
+                    planted = "Please: " + text_of(prompt)
+                    self.assertEqual(self.kept(planted)[0], [], (name, prompt["id"]))
+
+    def test_repetition_and_doubles_are_left_out(self):
+        good = "Which birds can be heard in a city park before sunrise?"
+        self.assertEqual(self.kept(good, good.upper(), "Why?"),
+                         ([good], {"there already": 1, "length or form": 1}))
+        self.assertEqual(self.kept("The price of life. " * 6), ([], {"repeats itself": 1}))
+        self.assertEqual(self.kept(None, "so <|im_end|> that is that, my dear friend"),
+                         ([], {"not one sentence": 1, "length or form": 1}))
+        many = [f"How do I make a paper boat number {i}?" for i in range(self_prompts.ALIKE + 3)]
+        self.assertEqual(self.kept(*many), (many[:self_prompts.ALIKE], {"begins like others": 3}))
 
 
 if __name__ == "__main__":

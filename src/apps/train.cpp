@@ -331,6 +331,13 @@ int train(Args args) {
   report.update(report_json(*result));
   if (auto ok = json.write(report); !ok) return fail("train", ok.error());
   if (interrupted_run) return kExitInterrupted;
+  if (result->end == train::TrainEnd::NotFinite) {
+    say(stderr,
+        "the run ended early: loss or gradient was not finite in several steps in a row; {} holds "
+        "the head of step {}; a lower --lr or --clip may help\n",
+        written, result->best.step);
+    return kExitCheckFailed;
+  }
   return promoted ? kExitSuccess : kExitCheckFailed;
 }
 
