@@ -81,6 +81,28 @@ class TrainTest(CliTest):
                          trained["best"]["joint_acceptance"])
         self.assertGreaterEqual(again["best"]["expected"], again["baseline"]["expected"])
 
+    def test_the_head_in_a_checkpoint_is_improved_and_patched_in_its_place(self):
+        stock, better, folder = path("stock.safetensors"), path("better.safetensors"), path("stocked")
+        shutil.copytree(model(), folder)
+        run("train", model(), "--dump", dump("llama"), "--out", stock, *SHORT, check=0)
+        run("patch", folder, "--head", stock, check=0)
+        own = path("own answers")
+        run("collect", folder, "--prompts", prompts(4, 20), "--max-tokens", "40", "--temperature",
+            "1", "--ignore-eos", "--out", own, check=0)
+        trained = run_json("train", folder, "--dump", own, "--out", better, "--steps", "6", "--batch",
+                           "4", "--lr", "0.01")
+        replayed = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
+                            "--limit", "4")
+        self.assertEqual(replayed["joint_acceptance"], trained["baseline"]["joint_acceptance"])
+        replayed = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
+                            "--limit", "4", "--head", better)
+        self.assertEqual(replayed["joint_acceptance"], trained["best"]["joint_acceptance"])
+        # It is for the trunk as it was without a head.
+        again = run("patch", folder, "--head", better, check=0)
+        self.assertNotIn("other bytes", again.stderr.decode())
+        run("unpatch", folder, check=0)
+        self.assertEqual(sorted(os.listdir(folder)), sorted(os.listdir(model())))
+
     def test_a_head_that_is_no_better_is_not_promoted(self):
         head = path("kept.safetensors")
         run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)

@@ -30,7 +30,8 @@ namespace {
 
 struct StartHead {
   HeadTensors tensors;
-  bool in_place = false;  // read from where the run writes
+  bool in_place = false;       // read from where the run writes
+  bool in_checkpoint = false;  // read from the trunk's own files
 };
 
 // The head that the run begins with.
@@ -44,7 +45,8 @@ Result<StartHead> start_head(const TrainFlags& given, const Engine& engine,
       std::error_code ignored;
       return StartHead{.tensors = std::move(search.found->tensors),
                        .in_place = std::filesystem::equivalent(search.found->file,
-                                                               given.trained_file(), ignored)};
+                                                               given.trained_file(), ignored),
+                       .in_checkpoint = search.found->in_checkpoint};
     }
     if (search.fault) return *search.fault;
     return Error{ErrorCode::NotFound,
@@ -240,10 +242,11 @@ int train(Args args) {
   auto start = start_head(given, *engine, model.model, *data);
   if (!start) return fail("train", start.error());
   train::TrainInputs inputs{&engine->model(),     &*data,       std::move(start->tensors),
-                            given.trained_file(), given.resume, start->in_place};
+                            given.trained_file(), given.resume, start->in_place,
+                            start->in_checkpoint};
   HeadConfig& config = inputs.start.config;
   if (config.trunk_sha256.empty()) config.trunk_sha256 = engine->model_sha256();
-  if (config.trunk_sha256 != engine->model_sha256())
+  if (!inputs.in_checkpoint && config.trunk_sha256 != engine->model_sha256())
     return fail("train", {ErrorCode::BadUsage, "the head was made for another trunk (SHA-256 " +
                                                    config.trunk_sha256.substr(0, 12) + "...)"});
   config.family = engine->model().info().family;

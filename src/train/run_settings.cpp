@@ -22,7 +22,10 @@ std::string digest_of(const HeadTensors& head) {
   return digest.finish();
 }
 
-Result<void> check_together(const Model& model, const DumpHeader& dump, const HeadConfig& head) {
+Result<void> check_together(const TrainInputs& inputs) {
+  const Model& model = *inputs.model;
+  const DumpHeader& dump = inputs.data->dump().header();
+  const HeadConfig& head = inputs.start.config;
   const auto refuse = [](const std::string& what) -> Result<void> {
     return Error{ErrorCode::BadUsage,
                  what + "; collect a dump for this head, or train another one"};
@@ -35,7 +38,7 @@ Result<void> check_together(const Model& model, const DumpHeader& dump, const He
                               dump.hidden_width, dump.vocab_size, model.info().dim,
                               model.info().vocab_size));
   if (auto ok = check_tap(dump, head); !ok) return ok;
-  if (!dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
+  if (!inputs.in_checkpoint && !dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
       dump.model_sha256 != head.trunk_sha256)
     return refuse(
         fmt::format("the dump was made by a trunk of SHA-256 {}..., the head is for {}...",
@@ -96,7 +99,7 @@ Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options
   auto trunk = TrunkSide::of(*inputs.model);
   if (!trunk) return trunk.error();
   const HeadConfig& head = inputs.start.config;
-  auto together = check_together(*inputs.model, inputs.data->dump().header(), head);
+  auto together = check_together(inputs);
   if (!together) return together;
   auto fits = check_head(inputs.start, inputs.model->head_shapes(head.modules),
                          inputs.model->info().vocab_size);
