@@ -81,6 +81,24 @@ class TrainTest(CliTest):
                          trained["best"]["joint_acceptance"])
         self.assertGreaterEqual(again["best"]["expected"], again["baseline"]["expected"])
 
+    def test_a_head_takes_another_shortlist(self):
+        head, shorter = path("64 words.safetensors"), path("24 words.safetensors")
+        run("train", model(), "--dump", dump("llama"), "--out", head, *SHORT, check=0)
+        given = ["train", model(), "--dump", dump("llama"), "--head", head, "--steps", "1", "--lr",
+                 "0", "--out", shorter]
+        kept = run_json(*given)
+        self.assertEqual(kept["data"]["draft_vocabulary"], 64)
+        cut = run_json(*given, "--shortlist", "24")
+        self.assertEqual(cut["data"]["draft_vocabulary"], 24)
+        self.assertLess(cut["data"]["coverage"], kept["data"]["coverage"])
+        tensors = []
+        for name in (head, shorter):
+            with open(name, "rb") as file:
+                length, = struct.unpack("<Q", file.read(8))
+                file.seek(8 + length)
+                tensors.append(file.read())
+        self.assertEqual(tensors[0], tensors[1])  # the words alone have changed
+
     def test_the_head_in_a_checkpoint_is_improved_and_patched_in_its_place(self):
         stock, better, folder = path("stock.safetensors"), path("better.safetensors"), path("stocked")
         shutil.copytree(model(), folder)
@@ -186,7 +204,7 @@ class TrainTest(CliTest):
                             "--steps", "1", says="stranger")
         self.assert_refused("train", model(family="gemma3"), "--dump", dump("llama"), "--out", head,
                             "--new", "--steps", "1", says="pre-norm decoders with SwiGLU")
-        for flag in (("--modules", "2"), ("--tap", "after"), ("--shortlist", "64")):
+        for flag in (("--modules", "2"), ("--tap", "after")):
             self.assert_refused(*given, "--head", path("no head"), "--steps", "1", *flag,
                                 says=flag[0] + " is of a new head")
         self.assertFalse(os.path.exists(head))

@@ -34,6 +34,12 @@ struct StartHead {
   bool in_checkpoint = false;  // read from the trunk's own files
 };
 
+// The n most frequent words; of all those that occur, where n is 0.
+std::vector<TokenId> shortlist_of(int n, const Engine& engine, const train::TrainingData& data) {
+  const int vocab_size = engine.model().info().vocab_size;
+  return data.shortlist(n > 0 ? n : vocab_size, engine.end_ids(), vocab_size);
+}
+
 // The head that the run begins with.
 Result<StartHead> start_head(const TrainFlags& given, const Engine& engine,
                              const std::string& model, const train::TrainingData& data) {
@@ -42,6 +48,8 @@ Result<StartHead> start_head(const TrainFlags& given, const Engine& engine,
     if (!checkpoint) return checkpoint.error();
     HeadSearch search = find_head(*checkpoint, given.head.value_or(""));
     if (search.found) {
+      if (given.shortlist >= 0)
+        search.found->tensors.config.draft_vocabulary = shortlist_of(given.shortlist, engine, data);
       std::error_code ignored;
       return StartHead{.tensors = std::move(search.found->tensors),
                        .in_place = std::filesystem::equivalent(search.found->file,
@@ -60,9 +68,7 @@ Result<StartHead> start_head(const TrainFlags& given, const Engine& engine,
   config.tap_type = header.type;
   config.modules = given.modules;
   config.depths = given.train.depths;
-  const int vocab_size = engine.model().info().vocab_size;
-  config.draft_vocabulary = data.shortlist(given.shortlist > 0 ? given.shortlist : vocab_size,
-                                           engine.end_ids(), vocab_size);
+  config.draft_vocabulary = shortlist_of(given.shortlist, engine, data);
   config.family = engine.model().info().family;
   const auto trunk = train::TrunkSide::of(engine.model());
   if (!trunk) return trunk.error();

@@ -57,8 +57,8 @@ void TrainFlags::add(Flags& flags) {
   flags.integer("--modules", modules, 1, kMostHeadModules,
                 "modules of a new head; the last serves all further depths (default: 1)");
   flags.integer("--shortlist", shortlist, 0, std::numeric_limits<int>::max(),
-                "words that a new head scores: the most frequent of the dump; 0: all "
-                "(default: 8192)");
+                "words that the head scores: the most frequent of the dump; 0: all (default: 8192 "
+                "of a new head; one that is fine-tuned keeps its own)");
   flags.choice("--tap", {"after", "before"}, tap,
                "hidden that a new head reads, after or before the trunk's final norm (default: as "
                "in the dump)");
@@ -123,14 +123,13 @@ Result<void> TrainFlags::finish(const std::string& model) {
     return Error{ErrorCode::BadUsage,
                  "--new begins a new head and --head names one: give one of "
                  "the two"};
-  for (const auto& [flag, is_given] :
-       {std::pair("--modules", modules >= 0), {"--shortlist", shortlist >= 0}, {"--tap", tap >= 0}})
+  for (const auto& [flag, is_given] : {std::pair("--modules", modules >= 0), {"--tap", tap >= 0}})
     if (is_given && !fresh)
       return Error{ErrorCode::BadUsage, fmt::format("{} is of a new head and goes with --new; one "
                                                     "that is fine-tuned stays as it is",
                                                     flag)};
   if (modules < 0) modules = 1;
-  if (shortlist < 0) shortlist = 8192;
+  if (fresh && shortlist < 0) shortlist = 8192;
   for (const std::string& file : {*out, trained_file()})
     if (auto ok = check_output("--out", file, std::vector{model, *dump}); !ok) return ok;
   train.mask = static_cast<train::Mask>(mask_);

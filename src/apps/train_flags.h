@@ -20,7 +20,7 @@ struct TrainFlags {
   bool resume = false;
   bool promote = false;
   // Of a new head; what was not given is -1 until finish(), but for the tap, which is then the
-  // dump's.
+  // dump's, and for the words of a head that is fine-tuned, which are then its own.
   int modules = -1;
   int shortlist = -1;
   int tap = -1;  // index into after, before
