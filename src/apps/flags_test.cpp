@@ -25,7 +25,6 @@ std::string parse(std::vector<const char*> args, Given& given) {
   flags.flag("--raw", given.raw, "raw");
   flags.text("--prompt", "TEXT", given.prompt, "text");
   flags.texts("--stop", "TEXT", given.stop, "stop");
-  flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0", "0");
   flags.absent("--learn", "this version has no store", "no");
   const auto outcome = flags.parse(args);
   return outcome ? "" : outcome.error().message;
@@ -34,7 +33,7 @@ std::string parse(std::vector<const char*> args, Given& given) {
 TEST(Flags, TakeValuesInEverySpelling) {
   Given given;
   EXPECT_EQ(parse({"--threads", "3", "m.gguf", "--cache=f32", "--raw", "--stop", "a", "--stop",
-                   "b, [c]", "--tree", "0.0"},
+                   "b, [c]"},
                   given),
             "");
   EXPECT_EQ(given.model, "m.gguf");
