@@ -91,7 +91,7 @@ HeadOut HeadDrafter::read(int module, int from, int n, int n_next, bool logits,
                          .hidden = inputs.middle(from, n),
                          .tokens = row_tokens_,
                          .n_next = n_next,
-                         .logits = logits},
+                         .n_logits = logits ? 1 : 0},
                         *state_, *workspace_);
 }
 
@@ -136,9 +136,10 @@ void HeadDrafter::start() {
 }
 
 Draft HeadDrafter::draft_from(const HeadOut& out) const {
-  const int best = argmax(out.logits);
+  const auto scores = out.logits.row(0);
+  const int best = argmax(scores);
   if (best < 0) return {.token = head_->full_id(0), .source = DraftSource::Mtp, .evidence = 0};
-  const auto level = static_cast<int>(top_probability(out.logits, best) * kEvidenceLevels);
+  const auto level = static_cast<int>(top_probability(scores, best) * kEvidenceLevels);
   return {.token = head_->full_id(best),
           .source = DraftSource::Mtp,
           .evidence = static_cast<uint8_t>(std::clamp(level, 0, kEvidenceLevels - 1))};
