@@ -46,8 +46,9 @@ struct HeadRun {
 void keep(const HeadOut& out, HeadRun& run) {
   const auto last = out.next.row(out.next.rows - 1);
   run.next.insert(run.next.end(), last.begin(), last.end());
-  run.logits.insert(run.logits.end(), out.logits.begin(), out.logits.end());
-  run.best.push_back(argmax(out.logits));
+  const auto scores = out.logits.row(0);
+  run.logits.insert(run.logits.end(), scores.begin(), scores.end());
+  run.best.push_back(argmax(scores));
 }
 
 HeadRun run_head(const DraftHead& head, const Floats& hidden, std::span<const TokenId> ids) {
@@ -60,7 +61,7 @@ HeadRun run_head(const DraftHead& head, const Floats& hidden, std::span<const To
                        .hidden = {hidden.data() + static_cast<int64_t>(p) * dim, 1, dim},
                        .tokens = ids.subspan(p + 1, 1),
                        .n_next = 1,
-                       .logits = true},
+                       .n_logits = 1},
                       **state, **workspace),
          run);
     (*state)->commit(0, 1);
@@ -71,7 +72,7 @@ HeadRun run_head(const DraftHead& head, const Floats& hidden, std::span<const To
                        .hidden = {own.data(), 1, dim},
                        .tokens = ids.subspan(kPairs + 1 + depth, 1),
                        .n_next = 1,
-                       .logits = true},
+                       .n_logits = 1},
                       **state, **workspace),
          run);
   }
@@ -203,12 +204,13 @@ PiecewiseRun run_in_pieces(const DraftHead& head, const Floats& hidden,
                       .hidden = {hidden.data() + static_cast<int64_t>(at) * dim, rows, dim},
                       .tokens = ids.subspan(at, rows),
                       .n_next = n_next,
-                      .logits = last},
+                      .n_logits = last ? 1 : 0},
                      **state, **workspace);
     if (last) {
       const auto next = out.next.row(out.next.rows - 1);
+      const auto scores = out.logits.row(0);
       run.last.assign(next.begin(), next.end());
-      run.last.insert(run.last.end(), out.logits.begin(), out.logits.end());
+      run.last.insert(run.last.end(), scores.begin(), scores.end());
     }
     // Read provisionally, in part taken back and read again, or committed at once.
     const int kept = random() % 3 == 0 ? static_cast<int>(random() % (rows + 1)) : rows;
@@ -259,18 +261,19 @@ TEST(DenseHead, NothingThatIsLeftInTheWorkspaceIsRead) {
                                            .hidden = {nans.data(), 16, dim},
                                            .tokens = tokens,
                                            .n_next = 16,
-                                           .logits = true},
+                                           .n_logits = 1},
                                           **other, **workspace);
-        EXPECT_TRUE(std::isnan(out.next.row(0)[0]) && std::isnan(out.logits[0]));
+        EXPECT_TRUE(std::isnan(out.next.row(0)[0]) && std::isnan(out.logits.row(0)[0]));
       }
       const HeadOut out = head->forward({.module = 0,
                                          .hidden = {hidden.data(), 1, dim},
                                          .tokens = {&token, 1},
                                          .n_next = 1,
-                                         .logits = true},
+                                         .n_logits = 1},
                                         **state, **workspace);
       std::ranges::copy(out.next.row(0), hidden.begin());
-      all.insert(all.end(), out.logits.begin(), out.logits.end());
+      const auto scores = out.logits.row(0);
+      all.insert(all.end(), scores.begin(), scores.end());
     }
     return all;
   };
@@ -299,9 +302,10 @@ TEST(DenseHead, AShortlistScoresWhatTheWholeVocabularyScoresThere) {
                                         .hidden = {hidden.data(), 1, head.info().dim},
                                         .tokens = {&token, 1},
                                         .n_next = 1,
-                                        .logits = true},
+                                        .n_logits = 1},
                                        **state, **workspace);
-      return Floats(out.logits.begin(), out.logits.end());
+      const auto scores = out.logits.row(0);
+      return Floats(scores.begin(), scores.end());
     };
     const Floats all = logits(*whole), some = logits(*few);
     for (size_t i = 0; i < some.size(); ++i) {
