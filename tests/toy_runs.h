@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/check.h"

@@ -110,12 +110,12 @@ Result<MadeDrafter> Engine::State::make_drafter(DrafterKind kind, const Request&
       return MadeDrafter{std::make_unique<ScriptedDrafter>(request.script)};
     case DrafterKind::Mtp:
       if (!grows) return MadeDrafter{std::move(head_drafter), with_head};
-      return MadeDrafter{std::make_unique<UnionDrafter>(UnionSources{
-                             .own_text = false, .head = std::move(head_drafter)}),
+      return MadeDrafter{std::make_unique<UnionDrafter>(
+                             UnionSources{.own_text = false, .head = std::move(head_drafter)}),
                          with_head};
     case DrafterKind::Union:
-      return MadeDrafter{std::make_unique<UnionDrafter>(UnionSources{
-                             .store = store.store, .head = std::move(head_drafter)}),
+      return MadeDrafter{std::make_unique<UnionDrafter>(
+                             UnionSources{.store = store.store, .head = std::move(head_drafter)}),
                          with_head};
     default:
       return MadeDrafter{std::make_unique<SilentDrafter>()};
@@ -160,7 +160,8 @@ Result<Generation> Engine::start(const Request& request) const {
 
   auto state = std::make_unique<Generation::State>(
       request, *state_,
-      make_sequence(std::move(begun->trunk), budget, depth.most_drafts(), state_->model->info().dim),
+      make_sequence(std::move(begun->trunk), budget, depth.most_drafts(),
+                    state_->model->info().dim),
       std::move(rule), std::move(made->drafter), name_of(kind));
   state->head_drafter = made->head;
   state->declined = kind != asked;

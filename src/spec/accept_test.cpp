@@ -96,8 +96,8 @@ TEST(AcceptGreedy, GivesOnAnyTreeThePathThatIsFoundByHand) {
 // Rows of four logits.
 Result<Accepted> accept_rows(const Tokens& drafts, std::vector<float> logits) {
   GreedyRule rule(plain_argmax);
-  return rule.accept(chain_of(drafts), Mat<float>(logits.data(), static_cast<int>(logits.size()) / 4, 4),
-                     100);
+  return rule.accept(chain_of(drafts),
+                     Mat<float>(logits.data(), static_cast<int>(logits.size()) / 4, 4), 100);
 }
 
 TEST(GreedyRule, TiesGoToTheLowestIdZeroesOfEitherSignToo) {

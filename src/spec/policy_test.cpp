@@ -1,10 +1,11 @@
 #include "spec/policy.h"
-#include "tests/draft_lists.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
+
+#include "tests/draft_lists.h"
 
 namespace paceline {
 namespace {
@@ -240,12 +241,13 @@ TEST(DepthPolicy, WeighsAnOfferByItsChainItsPriceAndWhatThereIsForNothing) {
   };
   const auto costs = head_costs(0.05, 0.05);
   EXPECT_TRUE(pays(costs, {.drafts = sure, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}));
-  EXPECT_FALSE(pays(costs, {.drafts = doubtful, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}))
+  EXPECT_FALSE(
+      pays(costs, {.drafts = doubtful, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}))
       << "the chain before it seldom stands";
   EXPECT_FALSE(pays(costs, {.drafts = sure, .place = 2, .without = 0.68, .with = 0.7, .steps = 1}))
       << "little more than there is for nothing";
-  EXPECT_FALSE(
-      pays(head_costs(0.05, 0.5), {.drafts = sure, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}));
+  EXPECT_FALSE(pays(head_costs(0.05, 0.5),
+                    {.drafts = sure, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}));
   EXPECT_FALSE(pays(costs, {.drafts = sure, .place = 2, .without = 0.3, .with = 0.7, .steps = 12}))
       << "a chain that the head has not read is paid for too";
 }

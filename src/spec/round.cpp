@@ -27,12 +27,11 @@ std::span<const Draft> propose(Sequence& seq, Drafter& drafter, const Depth& dep
       depth.policy->begin_growth(n, limit, *depth.costs);
       rule = depth.policy;
     }
-    return room.first(drafter.grow(
-        {.out = room.first(n), .depth = limit, .chain = depth.nodes == 0}, *rule));
+    return room.first(
+        drafter.grow({.out = room.first(n), .depth = limit, .chain = depth.nodes == 0}, *rule));
   }
-  const int n = depth.policy == nullptr
-                    ? limit
-                    : depth.policy->ask(limit, *depth.costs, drafter.source());
+  const int n =
+      depth.policy == nullptr ? limit : depth.policy->ask(limit, *depth.costs, drafter.source());
   return n == 0 ? room.first(0) : room.first(drafter.draft(room.first(n)));
 }
 

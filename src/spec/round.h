@@ -36,8 +36,8 @@ struct RoundStats {
   int n_drafted = 0;   // depths 1 to n_drafted were verified by the trunk
   int n_accepted = 0;  // depths 1 to n_accepted stood:
   std::array<uint8_t, kMostDrafts> path = {};  // these drafts
-  int n_emitted = 0;   // tokens
-  bool ended = false;  // the sink ended the sequence
+  int n_emitted = 0;                           // tokens
+  bool ended = false;                          // the sink ended the sequence
   double draft_seconds = 0;
   double verify_seconds = 0;  // the whole pass, also where several sequences share it
 

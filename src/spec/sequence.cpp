@@ -6,8 +6,7 @@
 
 namespace paceline {
 
-Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int most_drafts,
-                       int dim) {
+Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int most_drafts, int dim) {
   check(budget >= 1 && most_drafts >= 0, "a sequence has a budget");
   Sequence seq{.state = std::move(state),
                .block = Block(std::max(kPrefillRows, most_drafts + 1)),

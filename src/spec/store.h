@@ -17,9 +17,9 @@ namespace paceline {
 // A token that followed a context.
 struct StoreGuess {
   TokenId token = -1;
-  int order = 0;       // tokens of the context
-  int count = 0;       // times that it followed, lately
-  int64_t total = 0;   // times that anything did
+  int order = 0;      // tokens of the context
+  int count = 0;      // times that it followed, lately
+  int64_t total = 0;  // times that anything did
 };
 
 // A file, mapped and never written: growing makes another one in its place (spec/store_builder.h).

@@ -17,6 +17,9 @@ constexpr double kHeadAdds = 0.35;
 constexpr std::array<double, NgramStore::kOrders> kShare = {0.35, 0.85, 0.95};
 constexpr std::array<double, NgramStore::kOrders> kDoubt = {2, 1.5, 1.0};
 
+// Of the lesser chances of a token that several sources name, the part that counts.
+constexpr double kAgreement = 0.75;
+
 double chance_of(const StoreGuess& guess) {
   return kShare[guess.order - 1] * guess.count /
          (static_cast<double>(guess.total) + kDoubt[guess.order - 1]);
@@ -57,8 +60,7 @@ void UnionDrafter::learn(std::span<const TokenId> tokens) {
   for (const TokenId token : tokens) {
     if (places_.empty()) break;
     const Place& place = places_[at + 1];
-    for (const Draft& guess : std::span(place.guesses).first(place.n_guesses))
-      chances_.add(guess, place.depth, guess.token == token);
+    for (const Draft& guess : place.named()) chances_.add(guess, place.depth, guess.token == token);
     if (place.asked)
       asked_[evidence_of(place.without)].add(place.depth, place.likeliest == token ? 1 : 0);
     const int parent = at;
@@ -71,13 +73,32 @@ void UnionDrafter::learn(std::span<const TokenId> tokens) {
 
 // --- guesses -------------------------------------------------------------------------------------
 
-void UnionDrafter::add_guess(Place& place, const Draft& draft) {
-  place.guesses[place.n_guesses++] = draft;
-  open_.push_back({.draft = draft,
-                   .parent = place.draft,
-                   .joint = place.joint * chance(place, draft),
-                   .order = n_guesses_++});
-  std::ranges::push_heap(open_, std::greater(), Guess::rank);
+// Where several sources name a token the likeliest counts, and of the others a part.
+UnionDrafter::Likely UnionDrafter::likely(const Place& place, TokenId token) const {
+  Likely found;
+  double most = 0;
+  double others_fall = 1;
+  for (const Draft& guess : place.named()) {
+    if (guess.token != token) continue;
+    const double chance = chances_.chance(guess, place.depth);
+    others_fall *= 1 - kAgreement * std::min(chance, most);
+    if (chance <= most) continue;
+    most = chance;
+    found.draft = guess;
+  }
+  found.chance = 1 - (1 - most) * others_fall;
+  return found;
+}
+
+void UnionDrafter::put_up(const Place& place, int first) {
+  for (const Draft& guess : place.named().subspan(first)) {
+    const auto [draft, chance] = likely(place, guess.token);
+    open_.push_back({.draft = draft,
+                     .parent = place.draft,
+                     .joint = place.joint * chance,
+                     .order = n_guesses_++});
+    std::ranges::push_heap(open_, std::greater(), Guess::rank);
+  }
 }
 
 void UnionDrafter::guess_for_nothing(Place& place) {
@@ -85,24 +106,25 @@ void UnionDrafter::guess_for_nothing(Place& place) {
     std::array<OwnText::Guess, kMostGuesses> room;
     const int n = text_.guesses(place.text, room);
     for (int i = 0; i < n; ++i)
-      add_guess(place, {.token = room[i].token,
-                        .source = DraftSource::Lookup,
-                        .evidence = static_cast<uint8_t>(
-                            std::min(room[i].length, kEvidenceLevels - 1)),
-                        .second = i > 0});
+      place.guesses[place.n_guesses++] = {
+          .token = room[i].token,
+          .source = DraftSource::Lookup,
+          .evidence = static_cast<uint8_t>(std::min(room[i].length, kEvidenceLevels - 1)),
+          .second = i > 0};
   }
   if (from_.store != nullptr) {
     std::array<TokenId, NgramStore::kOrders> tail;
     std::array<StoreGuess, kMostGuesses> room;
     const int n = from_.store->guesses(text_.tail(place.text, tail), room);
     for (int i = 0; i < n; ++i)
-      add_guess(place, {.token = room[i].token,
-                        .source = DraftSource::Store,
-                        .evidence = evidence_of(chance_of(room[i])),
-                        .second = i > 0});
+      place.guesses[place.n_guesses++] = {.token = room[i].token,
+                                          .source = DraftSource::Store,
+                                          .evidence = evidence_of(chance_of(room[i])),
+                                          .second = i > 0};
   }
-  for (const Draft& guess : std::span(place.guesses).first(place.n_guesses))
-    place.without = std::max(place.without, chance(place, guess));
+  for (const Draft& guess : place.named())
+    place.without = std::max(place.without, likely(place, guess.token).chance);
+  put_up(place, 0);
 }
 
 // Behind the last of the drafts, or behind the text.
@@ -162,12 +184,15 @@ void UnionDrafter::ask_head(Place& place, std::span<const Draft> drafts) {
   }
   std::array<Draft, kMostGuesses> room;
   const int n = from_.head->guess(drafts, place.draft, room);
-  for (const Draft& guess : std::span(room).first(n)) add_guess(place, guess);
+  const int before = place.n_guesses;
+  for (const Draft& guess : std::span(room).first(n)) place.guesses[place.n_guesses++] = guess;
+  put_up(place, before);
   place.asked = true;
   double most = 0;
-  for (const Draft& guess : std::span(place.guesses).first(place.n_guesses)) {
-    if (chance(place, guess) <= most) continue;
-    most = chance(place, guess);
+  for (const Draft& guess : place.named()) {
+    const double chance = likely(place, guess.token).chance;
+    if (chance <= most) continue;
+    most = chance;
     place.likeliest = guess.token;
   }
 }

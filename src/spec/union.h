@@ -66,6 +66,7 @@ class UnionDrafter : public Drafter {
     TokenId likeliest = -1;  // once the head was asked
     int n_guesses = 0;
     std::array<Draft, 3 * kMostGuesses> guesses = {};
+    std::span<const Draft> named() const { return std::span(guesses).first(n_guesses); }
   };
 
   void open_place(std::span<const Draft> drafts, double joint, int deepest);
@@ -79,10 +80,15 @@ class UnionDrafter : public Drafter {
   void offer(Place& place, std::span<const Draft> drafts, GrowthRule& rule);
   void ask_head(Place& place, std::span<const Draft> drafts);
   int unread(std::span<const Draft> drafts, int draft) const;
-  void add_guess(Place& place, const Draft& draft);
-  double chance(const Place& place, const Draft& draft) const {
-    return chances_.chance(draft, place.depth);
-  }
+  // Puts up the guesses of a place from `first` on.
+  void put_up(const Place& place, int first);
+  // The likeliest source's guess of a token that is named, and the chance that it stands, given
+  // that the place is reached.
+  struct Likely {
+    Draft draft = {};
+    double chance = 0;
+  };
+  Likely likely(const Place& place, TokenId token) const;
   void learn(std::span<const TokenId> tokens);
   UnionSources from_;
   OwnText text_;

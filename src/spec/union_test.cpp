@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "io/test_files.h"
@@ -123,13 +124,13 @@ Drafted drafted(UnionDrafter& drafter, int n, GrowthRule* rule = nullptr) {
   return got;
 }
 
-// Ten times, so that the store is sure.
-std::vector<Tokens> often(const Tokens& answer) { return std::vector<Tokens>(10, answer); }
+// Often enough for the store to be sure.
+std::vector<Tokens> often(const Tokens& answer) { return std::vector<Tokens>(60, answer); }
 
 TEST(Union, EachTokenComesFromWhoeverIsLikeliest) {
   StubHead::Log log;
   UnionDrafter drafter({.store = store_of(often({2, 3, 4, 20, 21, 22})),
-                        .head = std::make_unique<StubHead>(log, 11)});
+                        .head = std::make_unique<StubHead>(log, 3)});
   // The text has 3 behind 1 2, and 4 7 behind that; the store knows more of 2 3 and goes on with 4
   // 20 21 22. Behind that only the head has anything to say.
   drafter.begin(Tokens{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 7, 8, 9, 1, 2}, 100);
@@ -157,7 +158,7 @@ TEST(Union, WithoutHeadOrStoreItIsTheOthers) {
 TEST(Union, TheHeadReadsTheChainWhoeverDraftedIt) {
   StubHead::Log log;
   UnionDrafter drafter(
-      {.store = store_of(often({3, 7})), .head = std::make_unique<StubHead>(log, 7)});
+      {.store = store_of(often({3, 7})), .head = std::make_unique<StubHead>(log, 3)});
   drafter.begin(Tokens{1, 2, 3}, 100);
   NotingRule rule(true);
   const Drafted got = drafted(drafter, 3, &rule);
@@ -201,6 +202,88 @@ TEST(Union, ASourceThatFailsLosesItsSay) {
   // A new sequence begins as the first did.
   drafter.begin(Tokens{5, 9, 2, 3}, 1000);
   EXPECT_EQ(drafted(drafter, 1).tokens, Tokens{7});
+}
+
+// --- trees ---------------------------------------------------------------------------------------
+
+std::vector<Draft> grown(UnionDrafter& drafter, int n, int depth, GrowthRule* rule = nullptr) {
+  AlwaysPays always;
+  std::vector<Draft> out(n);
+  out.resize(drafter.grow({.out = out, .depth = depth}, rule == nullptr ? always : *rule));
+  return out;
+}
+
+// Behind 3 the text had 4 once and 5 later; the store has 7 more often than 8.
+TEST(Union, ATreeHasTheLikeliestGuessesOfAllSources) {
+  std::vector<Tokens> answers = often({3, 7});
+  for (int i = 0; i < 20; ++i) answers.push_back({3, 8});
+  UnionDrafter drafter({.store = store_of(answers)});
+  drafter.begin(Tokens{3, 4, 9, 3, 5, 9, 3}, 100);
+  const auto tree = grown(drafter, 12, 1);
+  std::map<TokenId, DraftSource> found;
+  for (int i = 0; i < static_cast<int>(tree.size()); ++i) {
+    EXPECT_EQ(parent_of(tree, i), kPending);
+    EXPECT_TRUE(found.emplace(tree[i].token, tree[i].source).second) << "no token twice";
+  }
+  EXPECT_EQ(found, (std::map<TokenId, DraftSource>{{4, DraftSource::Lookup},
+                                                   {5, DraftSource::Lookup},
+                                                   {7, DraftSource::Store},
+                                                   {8, DraftSource::Store}}));
+  EXPECT_EQ(tree[0].token, 5) << "what followed two tokens of the text last is likeliest";
+  for (const Draft& draft : tree)
+    EXPECT_EQ(draft.second, draft.token == 4 || draft.token == 8) << draft.token;
+}
+
+TEST(Union, ATreeGrowsBestFirstWithinItsDepthAndAPrefixOfItIsATree) {
+  StubHead::Log log;
+  UnionDrafter drafter({.store = store_of(often({3, 7, 20, 21, 22, 23})),
+                        .head = std::make_unique<StubHead>(log, 8)});
+  const Tokens prompt = {3, 7, 1, 2, 3, 7, 20, 5, 6, 3, 7};
+  for (int n = 0; n <= kMostNodes; ++n) {
+    drafter.begin(prompt, 100);
+    const auto tree = grown(drafter, n, 4);
+    EXPECT_LE(static_cast<int>(tree.size()), n);
+    for (int i = 0; i < static_cast<int>(tree.size()); ++i) {
+      EXPECT_GE(parent_of(tree, i), kPending);
+      EXPECT_LE(depth_of(tree, i), 4);
+      for (int j = 0; j < i; ++j)
+        EXPECT_FALSE(parent_of(tree, i) == parent_of(tree, j) && tree[i].token == tree[j].token);
+    }
+    drafter.begin(prompt, 100);
+    const auto larger = grown(drafter, std::min(n + 1, kMostNodes), 4);
+    for (int i = 0; i < static_cast<int>(tree.size()); ++i) {
+      EXPECT_EQ(tree[i].token, larger[i].token) << "of " << n << " the draft " << i;
+      EXPECT_EQ(parent_of(tree, i), parent_of(larger, i));
+    }
+  }
+}
+
+TEST(Union, TheTextFollowedThroughATreeTellsWhatItsGuessesAreWorth) {
+  // The store says 7 or 8 behind 3, and it is always 8, its second.
+  std::vector<Tokens> answers = often({3, 7});
+  for (int i = 0; i < 55; ++i) answers.push_back({3, 8});
+  UnionDrafter drafter({.own_text = false, .store = store_of(answers)});
+  drafter.begin(Tokens{3}, 1000);
+  EXPECT_EQ(grown(drafter, 2, 1).at(0).token, 7);
+  for (int turn = 0; turn < 60; ++turn) {
+    grown(drafter, 2, 1);
+    drafter.observe(Tokens{8, 3}, {});
+  }
+  EXPECT_EQ(grown(drafter, 2, 1).at(0).token, 8);
+}
+
+TEST(Union, WhatIsNotWorthARowIsNotDrafted) {
+  class Floor : public GrowthRule {
+   public:
+    bool pays(const Offer& /*offer*/) override { return true; }
+    bool worth(double joint) const override { return joint >= 0.2; }
+  };
+  UnionDrafter drafter({.store = store_of(often({3, 7, 8, 9}))});
+  drafter.begin(Tokens{1, 3, 4, 5, 3}, 100);
+  Floor floor;
+  const auto few = grown(drafter, 20, 8, &floor);
+  const auto all = grown(drafter, 20, 8);
+  EXPECT_LT(few.size(), all.size());
 }
 
 }  // namespace
