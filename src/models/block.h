@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "base/types.h"
+#include "kernels/table.h"
 
 namespace paceline {
 
 // Rows form a tree: each names the row that it continues. A chain, where every row continues the
 // one before it, is the simple case. What a row gives is what it gives as the last row of the chain
-// that consists of its path, bit for bit. Memory is taken once, in the constructor.
+// that consists of its path, bit for bit. A block with branches has kMostTreeRows rows at most.
+// Memory is taken once, in the constructor.
 class Block {
  public:
   static constexpr int kNoParent = -1;  // the row continues the last committed position
