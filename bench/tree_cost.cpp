@@ -1,6 +1,6 @@
 // What a tree costs beside a chain of as many rows.
 //
-//   tree_cost MODEL [PAIRS] [POSITION]
+//   tree_cost MODEL [PAIRS] [POSITION] [THREADS]
 //
 // Inside the timing: one pass with logits of all rows, and the commit of two of them; in a tree the
 // second is one that has to be moved. Trees have three children a row. Trees and chains take turns
@@ -59,8 +59,8 @@ double seconds_of_round(const Model& model, Workspace& workspace, Arm& arm, int 
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-int run(const std::string& file, int pairs, int position) {
-  const auto engine = Engine::open(file, {});
+int run(const std::string& file, int pairs, int position, int threads) {
+  const auto engine = Engine::open(file, {.threads = threads, .use_head = false});
   if (!engine) {
     fmt::print(stderr, "{}\n", engine.error().message);
     return 1;
@@ -104,10 +104,10 @@ int run(const std::string& file, int pairs, int position) {
 }  // namespace paceline
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 4) {
-    fmt::print(stderr, "usage: tree_cost MODEL [PAIRS] [POSITION]\n");
+  if (argc < 2 || argc > 5) {
+    fmt::print(stderr, "usage: tree_cost MODEL [PAIRS] [POSITION] [THREADS]\n");
     return 2;
   }
   return paceline::run(argv[1], argc > 2 ? std::atoi(argv[2]) : 60,
-                       argc > 3 ? std::atoi(argv[3]) : 256);
+                       argc > 3 ? std::atoi(argv[3]) : 256, argc > 4 ? std::atoi(argv[4]) : 0);
 }
