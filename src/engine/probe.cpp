@@ -317,7 +317,7 @@ void Walk::grow_tree(int at, int rows, int depth) {
   }
 }
 
-// One of the paths that are text stands, now and then none.
+// Of the paths that are text the longest stands, or any, now and then none.
 void Walk::read_tree(Reader& reader, int depth) {
   const int at = reader.state->length();
   random_ += static_cast<uint64_t>(reader.blocks);
@@ -327,11 +327,16 @@ void Walk::read_tree(Reader& reader, int depth) {
   ++result_.trees;
   result_.tree_rows += rows;
   for (const int row : text_rows_) compare_row(reader, out, row);
+  const auto nearer = [this](int a, int b) {
+    return block_.positions()[a] < block_.positions()[b];
+  };
+  int kept = Block::kNoParent;
+  if (reader.blocks % 3 == 0)
+    kept = text_rows_[static_cast<size_t>(reader.blocks) % text_rows_.size()];
+  else if (reader.blocks % 7 != 0)
+    kept = *std::ranges::max_element(text_rows_, nearer);
   path_.clear();
-  if (reader.blocks % 7 != 0)
-    for (int row = text_rows_[static_cast<size_t>(reader.blocks) % text_rows_.size()]; row >= 0;
-         row = block_.parents()[row])
-      path_.insert(path_.begin(), row);
+  for (int row = kept; row >= 0; row = block_.parents()[row]) path_.insert(path_.begin(), row);
   reader.state->commit(path_);
   compare_caches(reader, at, reader.state->length());
 }

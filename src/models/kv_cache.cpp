@@ -1,7 +1,6 @@
 #include "models/kv_cache.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "fmt/format.h"
@@ -147,21 +146,28 @@ void KvCache::keep(std::span<const int> path) {
 }
 
 void KvCache::move_row(int layer, int from_slot, int to_slot) {
-  const size_t size = element_bytes(shape_.type);
-  const size_t value_bytes = shape_.value_stride() * size;
+  if (shape_.type == CacheType::F32)
+    move_elements<uint32_t>(layer, from_slot, to_slot);
+  else
+    move_elements<uint16_t>(layer, from_slot, to_slot);
+}
+
+template <class Element>
+void KvCache::move_elements(int layer, int from_slot, int to_slot) {
   const auto page_of = [&](int slot) { return pages_of(layer)[slot / kSpan] + layer_at_[layer]; };
+  const auto elements = [](std::byte* at) { return reinterpret_cast<Element*>(at); };
   const auto lane_of = [&](int slot) {
-    return (slot % kSpan / kKeyTile * shape_.head_dim * kKeyTile + slot % kKeyTile) * size;
+    return slot % kSpan / kKeyTile * shape_.head_dim * kKeyTile + slot % kKeyTile;
   };
-  const std::byte* from = page_of(from_slot);
+  std::byte* from = page_of(from_slot);
   std::byte* to = page_of(to_slot);
+  const int stride = shape_.value_stride();
   for (int head = 0; head < shape_.n_kv_heads; ++head) {
-    for (int d = 0; d < shape_.head_dim; ++d) {
-      const size_t at = d * kKeyTile * size;
-      std::memcpy(to + lane_of(to_slot) + at, from + lane_of(from_slot) + at, size);
-    }
-    std::memcpy(to + shape_.key_bytes() + to_slot % kSpan * value_bytes,
-                from + shape_.key_bytes() + from_slot % kSpan * value_bytes, value_bytes);
+    const Element* from_key = elements(from) + lane_of(from_slot);
+    Element* to_key = elements(to) + lane_of(to_slot);
+    for (int d = 0; d < shape_.head_dim; ++d) to_key[d * kKeyTile] = from_key[d * kKeyTile];
+    std::copy_n(elements(from + shape_.key_bytes()) + from_slot % kSpan * stride, stride,
+                elements(to + shape_.key_bytes()) + to_slot % kSpan * stride);
     from += shape_.head_bytes();
     to += shape_.head_bytes();
   }

@@ -73,6 +73,8 @@ class KvCache final : public SequenceState {
   Result<void> take_memory();
   // Key and value of every head, in one layer.
   void move_row(int layer, int from_slot, int to_slot);
+  template <class Element>
+  void move_elements(int layer, int from_slot, int to_slot);
   std::byte* const* pages_of(int layer) const {
     return shape_.layer_slides(layer) ? ring_.pages() : page_data_.data();
   }

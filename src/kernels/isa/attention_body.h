@@ -194,6 +194,7 @@ LANES_INLINE void mask(float* scores, Seen& seen) {
 template <class T, int NQ>
 struct SpanSeen {
   int begin, common, common_end;
+  bool alike;  // every query sees those alone
   int first[NQ], end[NQ], stray[NQ], stray_end[NQ], in_order[NQ];
   const T* values[NQ][kMostTreeRows];
 };
@@ -208,18 +209,19 @@ LANES_INLINE void add_span(float* const* weights, const typename E::Type* page, 
     return E::get(page + static_cast<int64_t>(pos - span.begin) * stride + d);
   };
   F acc[NQ];
-  for (int i = 0; i < NQ; ++i) {
-    acc[i] = zero();
+  for (int i = 0; i < NQ; ++i) acc[i] = zero();
+  for (int i = 0; i < NQ && !span.alike; ++i) {
     const int before = span.common < span.end[i] ? span.common : span.end[i];
     for (int pos = span.first[i]; pos < before; ++pos)
       acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
   }
   const typename E::Type* v = page + static_cast<int64_t>(span.common - span.begin) * stride + d;
-  for (int pos = span.common; pos < span.common_end; ++pos, v += stride) {
+  const int common_end = span.common_end;
+  for (int pos = span.common; pos < common_end; ++pos, v += stride) {
     const F value = E::get(v);
     for (int i = 0; i < NQ; ++i) acc[i] = fma(set1(weights[i][pos]), value, acc[i]);
   }
-  for (int i = 0; i < NQ; ++i) {
+  for (int i = 0; i < NQ && !span.alike; ++i) {
     for (int pos = span.common_end; pos < span.end[i]; ++pos)
       acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
     for (int pos = span.stray[i]; pos < span.stray_end[i]; ++pos)
@@ -306,6 +308,10 @@ template <class E, int NQ>
     }
     if (span.common_end < span.common)  // no position is seen by all
       span.common = span.common_end = begin + kSpan;
+    span.alike = true;
+    for (int i = 0; i < NQ; ++i)
+      span.alike = span.alike && span.first[i] == span.common && span.end[i] == span.common_end &&
+                   span.stray[i] == span.stray_end[i];
     const Type* values = page(begin);
     for (int d = 0; d < a.value_stride; d += kLanes)
       add_span<E, NQ>(scores, values, a.value_stride, span, sums, d);
