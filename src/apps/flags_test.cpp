@@ -64,9 +64,6 @@ TEST(Flags, SayInOneSentenceWhatWasWanted) {
     EXPECT_NE(parse({"m", "--threads", bad}, given), "") << bad;
   }
   EXPECT_EQ(parse({"m", "--cache", "q8"}, given), "--cache wants one of f16, f32, not 'q8'");
-  EXPECT_EQ(parse({"m", "--tree", "8"}, given),
-            "--tree '8': this version drafts chains only; use 0");
-  EXPECT_NE(parse({"m", "--tree", "nan"}, given), "");
   EXPECT_EQ(parse({"m", "--learn"}, given), "--learn cannot be: this version has no store");
 }
 

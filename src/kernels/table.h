@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/types.h"
+
 #include "base/numerics.h"
 
 namespace paceline {
@@ -23,7 +25,6 @@ inline constexpr int kSplitChunk = 32;    // inputs that a bf16 tile takes at on
 inline constexpr int kSpan = 64;          // positions whose attention is summed together
 inline constexpr int kKeyTile = 16;       // positions side by side in the key cache
 inline constexpr int kMaxQueries = 4;     // queries that one call attends for side by side
-inline constexpr int kMostTreeRows = 32;  // rows of a block with branches, and of a path in it
 
 enum class CacheElement { F16, BF16, F32 };
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/types.h"
-#include "kernels/table.h"
 
 namespace paceline {
 

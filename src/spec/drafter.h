@@ -31,7 +31,7 @@ struct Draft {
   uint8_t back = 1;
 };
 inline constexpr int kEvidenceLevels = 16;
-inline constexpr int kMostNodes = 31;  // drafts of a tree at most
+inline constexpr int kMostNodes = kMostTreeRows - 1;  // drafts of a tree at most
 inline constexpr int kPending = -1;    // index of the pending token among the drafts
 
 // The draft that draft i continues, or kPending.
