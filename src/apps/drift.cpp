@@ -249,6 +249,7 @@ int run_model(DriftFlags& given) {
   }
   report["teacher_forced_rate"] = forced.rate();
   report["teacher_forced_positions"] = forced.positions;
+  report["teacher_forced_moved"] = forced.moved;
   report["by_gap"] = forced_json(forced);
   report["first_forced_flip"] = first_forced;
   report["widths"] = widths;
@@ -274,8 +275,10 @@ int run_model(DriftFlags& given) {
   if (!written) return fail("drift", written.error());
   if (!given.json.is_stdout()) {
     print_drift(*drift);
-    say("teacher-forced, in blocks of {} and {} rows: {} of {} positions differ\n", widths[0],
-        widths[1], forced.all_differing(), forced.positions);
+    say("teacher-forced, in blocks of {} and {} rows: {} of {} positions choose differently, {} "
+        "have "
+        "a logit that is not the same\n",
+        widths[0], widths[1], forced.all_differing(), forced.positions, forced.moved);
     if (!first_forced.is_null()) {
       say("  gap of the first run     positions  differing\n");
       for (size_t i = 0; i < forced.by_gap.size(); ++i)

@@ -31,6 +31,7 @@ Json comparison_json(const TraceComparison& found) {
       {"verdict", to_string(found.verdict())},
       {"positions", found.positions},
       {"differing", found.differing},
+      {"moved", found.moved},
       {"disagreement", found.disagreement()},
       {"decided", found.decided},
       {"decided_gap", TraceComparison::kDecided},
@@ -57,6 +58,7 @@ void print_comparison(const TraceComparison& found) {
   for (size_t i = 0; i < found.by_gap.size(); ++i)
     say("  from {:<4}             {:10} {:10}\n", TraceComparison::kGaps[i], found.by_gap[i],
         found.differing_by_gap[i]);
+  say("{} of {} rows have a logit that is not the same\n", found.moved, found.positions);
   say("logit of the reference's choice moves by {:.3g} (median), {:.3g} (p99), {:.3g} (most)\n",
       found.quantile(0.5), found.quantile(0.99), found.quantile(1));
   const auto rows = static_cast<double>(found.positions);

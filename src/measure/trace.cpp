@@ -20,6 +20,13 @@ size_t rank_of(const TracePoint& point, TokenId id) {
   return static_cast<size_t>(at - point.top.begin());
 }
 
+// Whether a logit that both kept differs, or the sum of all where both have one.
+bool moves(const TracePoint& a, const TracePoint& b) {
+  const size_t kept = std::min(a.top.size(), b.top.size());
+  return !std::equal(a.top.begin(), a.top.begin() + static_cast<ptrdiff_t>(kept), b.top.begin()) ||
+         (std::isfinite(a.log_sum) && std::isfinite(b.log_sum) && a.log_sum != b.log_sum);
+}
+
 struct Divergence {
   double nats = 0;
   double share = 0;
@@ -90,9 +97,12 @@ Result<void> trace_text(const Engine& engine, std::span<const TokenId> text,
         options.progress(static_cast<double>(begin) / static_cast<double>(text.size()));
       return fault || (options.stop && options.stop());
     };
-    auto read = read_given(
-        engine, ids,
-        {.first = std::max(options.prefill - 1, 0), .width = options.width, .stop = stop}, see);
+    auto read = read_given(engine, ids,
+                           {.first = std::max(options.prefill - 1, 0),
+                            .width = options.width,
+                            .drafts_fall = true,
+                            .stop = stop},
+                           see);
     if (!read && !fault) return read;
   }
   if (fault) return *fault;
@@ -158,6 +168,7 @@ Result<TraceComparison> compare_traces(const std::vector<TracePoint>& reference,
     const bool decided = gap >= TraceComparison::kDecided;
     const bool differs = a.top[0].first != b.top[0].first;
     ++result.positions;
+    if (moves(a, b)) ++result.moved;
     ++result.by_gap[bucket];
     if (decided) ++result.decided;
     if (differs) {
