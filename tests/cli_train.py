@@ -71,6 +71,28 @@ class TrainTest(CliTest):
         self.assertEqual(replayed["rounds"], trained["best"]["rounds"])
         self.assertEqual(replayed["joint_acceptance"], trained["best"]["joint_acceptance"])
 
+    def test_drafts_of_the_engine_are_made_again(self):
+        """What a dump says that this head drafted, the trainer drafts before its first step."""
+        head, folder = path("drafting.safetensors"), path("dump with drafts")
+        run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)
+        run("collect", model(), "--prompts", prompts(4, 20), "--max-tokens", "40", "--temperature",
+            "1", "--ignore-eos", "--drafter", "mtp", "--head", head, "--depth", "3", "--out",
+            folder, check=0)
+        tune = ["--steps", "1", "--batch", "2", "--out", path("tuned.safetensors")]
+        html = path("train.html")
+        report = run_json("train", model(), "--dump", folder, "--head", head, *tune, "--html", html)
+        self.assertGreater(report["drafts_compared"], 500)
+        with open(html, encoding="utf-8") as page:
+            self.assertIn("Acceptance over steps", page.read())
+        # Another head says nothing of those drafts, nor does a dump without them.
+        again = run_json("train", model(), "--dump", folder, "--head", path("tuned.safetensors"),
+                         "--steps", "1", "--batch", "2", "--out", path("again.safetensors"))
+        self.assertEqual(again["drafts_compared"],
+                         0 if again["best"]["step"] + report["best"]["step"] > 0 else
+                         again["drafts_compared"])
+        plain = run_json("train", model(), "--dump", dump("llama"), "--head", head, *tune)
+        self.assertEqual(plain["drafts_compared"], 0)
+
     def test_fine_tuning_begins_with_the_head_that_it_is_given(self):
         first = path("first.safetensors")
         trained = run_json("train", model(), "--dump", dump("llama"), "--out", first, *SHORT)
