@@ -52,7 +52,7 @@ Result<void> check_flags(BenchFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (auto ok = given.decode.check(); !ok) return ok;
   if (auto ok = given.json.check(given.model.model); !ok) return ok;
-  if (auto ok = given.html.check(given.model.model); !ok) return ok;
+  if (auto ok = given.html.check(given.json, given.model.model); !ok) return ok;
   auto& depths = given.spec.depths;
   if (depths[0] != 0) {  // the plain arm is what the others are held against
     depths.erase(std::remove(depths.begin(), depths.end(), 0), depths.end());

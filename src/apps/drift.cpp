@@ -176,6 +176,11 @@ int run_model(DriftFlags& given) {
   if (given.spec.depths.size() != 2)
     return fail("drift", {ErrorCode::BadUsage, fmt::format("--depths wants two arms, not {}",
                                                            given.spec.depths.size())});
+  if (given.spec.depths[0] == given.spec.depths[1])
+    return fail("drift", {ErrorCode::BadUsage,
+                          fmt::format("--depths names {} twice; comparing a run with itself shows "
+                                      "nothing",
+                                      depth_name(given.spec.depths[0]))});
   if (!given.out || given.out->empty())
     return fail("drift", {ErrorCode::BadUsage, "wants --out DIR, where both streams are written"});
   const auto sources = given.prompts.any()
@@ -319,7 +324,8 @@ int drift(Args args) {
   if (auto ok = given.spec.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("drift", ok.error());
-  if (auto ok = given.html.check(given.model.model); !ok) return fail("drift", ok.error());
+  if (auto ok = given.html.check(given.json, given.model.model); !ok)
+    return fail("drift", ok.error());
   return given.other ? compare_files(given) : run_model(given);
 }
 

@@ -151,7 +151,8 @@ int generate(Args args) {
   if (auto ok = given.spec.check(true); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
   if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
-  if (auto ok = given.html.check(given.model.model); !ok) return fail("generate", ok.error());
+  if (auto ok = given.html.check(given.json, given.model.model); !ok)
+    return fail("generate", ok.error());
   if (auto ok = given.gap_log.check(given.model.model); !ok) return fail("generate", ok.error());
   if (auto ok = given.dump.check("--dump"); !ok) return fail("generate", ok.error());
   if (given.dump.folder && given.spec.depths.size() > 1) {

@@ -108,7 +108,7 @@ int guard(Args args) {
   std::string texts[3];
   for (int i = 0; i < 3; ++i) {
     if (auto ok = json.check(paths[i]); !ok) return fail("guard", ok.error());
-    if (auto ok = html.check(paths[i]); !ok) return fail("guard", ok.error());
+    if (auto ok = html.check(json, paths[i]); !ok) return fail("guard", ok.error());
     auto text = read_text("guard", paths[i]);
     if (!text) return fail("guard", text.error());
     texts[i] = *std::move(text);

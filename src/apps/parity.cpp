@@ -87,7 +87,7 @@ int parity(Args args) {
   if (given.quick && given.full)
     return fail("parity", Error{ErrorCode::BadUsage, "give --quick or --full, not both"});
   if (auto ok = given.json.check(); !ok) return fail("parity", ok.error());
-  if (auto ok = given.html.check(); !ok) return fail("parity", ok.error());
+  if (auto ok = given.html.check(given.json); !ok) return fail("parity", ok.error());
   std::vector<std::string> not_run;
   const auto tables = tables_to_compare(not_run);
   if (!tables) return fail("parity", tables.error());

@@ -110,7 +110,7 @@ int report(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   for (const std::string& path : given.paths) {
     if (auto ok = given.json.check(path); !ok) return fail("report", ok.error());
-    if (auto ok = given.html.check(path); !ok) return fail("report", ok.error());
+    if (auto ok = given.html.check(given.json, path); !ok) return fail("report", ok.error());
   }
   return run(given);
 }

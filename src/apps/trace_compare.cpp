@@ -86,7 +86,7 @@ int trace_compare(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   for (const std::string& path : paths) {
     if (auto ok = json.check(path); !ok) return fail("trace-compare", ok.error());
-    if (auto ok = html.check(path); !ok) return fail("trace-compare", ok.error());
+    if (auto ok = html.check(json, path); !ok) return fail("trace-compare", ok.error());
   }
 
   TraceFile files[2];

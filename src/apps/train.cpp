@@ -215,7 +215,7 @@ int train(Args args) {
   if (auto ok = given.finish(model.model); !ok) return fail("train", ok.error());
   for (const std::string& file : {model.model, *given.dump, *given.out}) {
     if (auto ok = json.check(file); !ok) return fail("train", ok.error());
-    if (auto ok = html.check(file); !ok) return fail("train", ok.error());
+    if (auto ok = html.check(json, file); !ok) return fail("train", ok.error());
   }
   given.train.seed = model.seed;
 
