@@ -59,8 +59,10 @@ class DraftCheck : public ::testing::Test {
       : model_(toy_model(folder_, kVocab)),
         text_(toy_dump(folder_, "text", kVocab, noise(words_from(4, 16)))) {
     auto trunk = TrunkSide::of(*model_);
-    head_ = trunk->new_head(HeadConfig{.modules = 2}, 5);
-    other_ = trunk->new_head(HeadConfig{.modules = 2}, 6);
+    HeadConfig config;
+    config.modules = 2;
+    head_ = trunk->new_head(config, 5);
+    other_ = trunk->new_head(config, 6);
   }
 
   // The text's streams with what the head drafts over them at depth 3.
