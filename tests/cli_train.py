@@ -1,5 +1,6 @@
 """collect, train and replay as a script runs them, on tiny models."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -43,6 +44,11 @@ def dump(family, kind="f32"):
     return folder
 
 
+def manifest(folder):
+    with open(os.path.join(folder, "manifest.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 SHORT = ["--new", "--steps", "8", "--evaluate-every", "4", "--batch", "4", "--shortlist", "64"]
 
 
@@ -76,8 +82,13 @@ class TrainTest(CliTest):
         head, folder = path("drafting.safetensors"), path("dump with drafts")
         run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)
         run("collect", model(), "--prompts", prompts(4, 20), "--max-tokens", "40", "--temperature",
-            "1", "--ignore-eos", "--drafter", "mtp", "--head", head, "--depth", "3", "--out",
-            folder, check=0)
+            "1", "--ignore-eos", "--head", head, "--depth", "3", "--out", folder, check=0)
+        plain, drafted = (manifest(name) for name in (dump("llama"), folder))
+        with open(head, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+        self.assertEqual({stream["head_sha256"] for stream in drafted}, {digest})
+        self.assertEqual([stream["positions"] for stream in drafted],
+                         [stream["positions"] for stream in plain])
         tune = ["--steps", "1", "--batch", "2", "--out", path("tuned.safetensors")]
         html = path("train.html")
         report = run_json("train", model(), "--dump", folder, "--head", head, *tune, "--html", html)
