@@ -103,6 +103,16 @@ class TrainTest(CliTest):
         plain = run_json("train", model(), "--dump", dump("llama"), "--head", head, *tune)
         self.assertEqual(plain["drafts_compared"], 0)
 
+    def test_a_dump_without_a_whole_stream_is_not_replayed(self):
+        folder = path("cut dump")
+        shutil.copytree(dump("llama"), folder)
+        shard = os.path.join(folder, "shard-00000.pldump")
+        with open(shard, "rb") as file:
+            header = int.from_bytes(file.read(16)[12:], "little")
+        os.truncate(shard, (64 + header + 63) // 64 * 64 + 100)
+        self.assert_refused("replay", model(), "--dump", folder, "--depth", "2",
+                            says="no whole stream")
+
     def test_fine_tuning_begins_with_the_head_that_it_is_given(self):
         first = path("first.safetensors")
         trained = run_json("train", model(), "--dump", dump("llama"), "--out", first, *SHORT)

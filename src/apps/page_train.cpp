@@ -26,7 +26,8 @@ void add_fields(const Json& history, const std::vector<std::pair<std::string, st
     plot.x.push_back(*step);
     table.rows.push_back({counted(step)});
     for (size_t i = 0; i < fields.size(); ++i) {
-      const Value value = number(at(entry, fields[i].first));
+      Value value = number(at(entry, fields[i].first));
+      if (fields[i].first == "loss" && *step == 0) value = std::nullopt;  // of no step
       plot.series[i].y.push_back(value);
       table.rows.back().push_back(shown(value, 4));
     }

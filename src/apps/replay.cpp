@@ -170,6 +170,10 @@ int replay(Args args) {
   const auto dump = Dump::open(*given.dump);
   if (!dump) return fail("replay", dump.error());
 
+  if (dump->size() == 0)
+    return fail("replay", {ErrorCode::BadFormat,
+                           fmt::format("{}: it holds no whole stream", shown_path(*given.dump))});
+
   catch_interrupts();
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
   if (!engine) return fail("replay", engine.error());
