@@ -40,7 +40,7 @@ def main(repository, build, cmake, compiler, sanitizers=""):
             for file in (pathlib.Path(repository) / "heads").glob(kind):
                 if (heads / file.name).read_bytes() != file.read_bytes():
                     sys.exit(f"{heads / file.name} is not the one of the repository")
-        told = run("env", f"HOME={folder}", "XDG_DATA_HOME=", "-C", folder, prefix / "bin/paceline",
+        told = run("env", "-C", folder, f"HOME={folder}", "XDG_DATA_HOME=", prefix / "bin/paceline",
                    "inspect", model, "--json", "-")
         reason = json.loads(told)["head"]["reason"]
         if str(heads) not in reason:
