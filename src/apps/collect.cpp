@@ -54,19 +54,17 @@ Result<void> CollectFlags::check() const {
   if (text && (prompts.raw || prompts.system)) {
     return usage("--text is recorded as it is; --raw and --system go with prompts");
   }
-  if (records) {
-    std::vector<std::string> inputs = {model.model, *dump.folder};
-    for (const auto& file : {text, prompts.file})
-      if (file) inputs.push_back(*file);
+  std::vector<std::string> inputs = {model.model, *dump.folder};
+  for (const auto& file : {text, prompts.file, head})
+    if (file && *file != "-") inputs.push_back(*file);
+  if (records)
     if (auto ok = check_output("--records", *records, inputs); !ok) return ok;
-  }
   if (text && (head || depth > 0))
     return usage("--text is recorded as it is; --head and --depth go with prompts");
   if (head && head->empty()) return usage("--head wants the name of a file");
   if (auto ok = decode.check(); !ok) return ok;
-  for (const std::string& file : {model.model, *dump.folder, records.value_or("")})
-    if (auto ok = json.check(file); !ok) return ok;
-  return {};
+  if (records) inputs.push_back(*records);
+  return check_outputs({json.file()}, inputs);
 }
 
 // What is to be recorded, as it was given and as the trunk reads it.

@@ -323,8 +323,11 @@ int drift(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("drift", ok.error());
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("drift", ok.error());
-  if (auto ok = given.html.check(given.json, given.model.model); !ok)
+  std::vector<std::string> inputs = {given.model.model};
+  for (const auto& files : {given.prompts.files(), given.spec.files()})
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  if (given.other) inputs.push_back(*given.other);
+  if (auto ok = check_outputs({given.json.file(), given.html.file()}, inputs); !ok)
     return fail("drift", ok.error());
   return given.other ? compare_files(given) : run_model(given);
 }

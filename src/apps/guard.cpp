@@ -105,10 +105,10 @@ int guard(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("guard", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
+  if (auto ok = check_outputs({json.file(), html.file()}, paths); !ok)
+    return fail("guard", ok.error());
   std::string texts[3];
   for (int i = 0; i < 3; ++i) {
-    if (auto ok = json.check(paths[i]); !ok) return fail("guard", ok.error());
-    if (auto ok = html.check(json, paths[i]); !ok) return fail("guard", ok.error());
     auto text = read_text("guard", paths[i]);
     if (!text) return fail("guard", text.error());
     texts[i] = *std::move(text);

@@ -280,7 +280,10 @@ int inspect(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("inspect", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  if (auto ok = json.check(model.model); !ok) return fail("inspect", ok.error());
+  std::vector<std::string> inputs = {model.model};
+  for (const auto& file : {head, store})
+    if (file) inputs.push_back(*file);
+  if (auto ok = check_outputs({json.file()}, inputs); !ok) return fail("inspect", ok.error());
 
   const auto checkpoint = Checkpoint::open(model.model);
   if (!checkpoint) return fail("inspect", checkpoint.error());

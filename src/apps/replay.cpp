@@ -142,8 +142,9 @@ Result<void> check_flags(ReplayFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (given.spec.kind() == DrafterKind::Scripted)
     return Error{ErrorCode::BadUsage, "--drafter scripted is for generate only"};
-  if (auto ok = given.json.check(*given.dump); !ok) return ok;
-  return given.json.check(given.model.model);
+  std::vector<std::string> inputs = given.spec.files();
+  inputs.insert(inputs.end(), {*given.dump, given.model.model});
+  return check_outputs({given.json.file()}, inputs);
 }
 
 }  // namespace

@@ -84,10 +84,8 @@ int trace_compare(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("trace-compare", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  for (const std::string& path : paths) {
-    if (auto ok = json.check(path); !ok) return fail("trace-compare", ok.error());
-    if (auto ok = html.check(json, path); !ok) return fail("trace-compare", ok.error());
-  }
+  if (auto ok = check_outputs({json.file(), html.file()}, paths); !ok)
+    return fail("trace-compare", ok.error());
 
   TraceFile files[2];
   for (int i = 0; i < 2; ++i) {

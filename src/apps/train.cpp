@@ -213,10 +213,10 @@ int train(Args args) {
   if (!outcome) return fail("train", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.finish(model.model); !ok) return fail("train", ok.error());
-  for (const std::string& file : {model.model, *given.dump, *given.out}) {
-    if (auto ok = json.check(file); !ok) return fail("train", ok.error());
-    if (auto ok = html.check(json, file); !ok) return fail("train", ok.error());
-  }
+  std::vector<std::string> files = {model.model, *given.dump, *given.out};
+  if (given.head) files.push_back(*given.head);
+  if (auto ok = check_outputs({json.file(), html.file()}, files); !ok)
+    return fail("train", ok.error());
   given.train.seed = model.seed;
 
   catch_interrupts();
