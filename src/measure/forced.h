@@ -35,8 +35,8 @@ struct Forced {
   double rate() const;
 };
 
-// Reads `ids` behind `prompt` twice, in blocks of width_a and width_b rows, one in eight of which
-// ends in wrong drafts that fall, and counts into `forced`. Interrupted when `stop` says so.
+// Reads `ids` behind `prompt` twice, in blocks of width_a and width_b rows, some of which
+// end in wrong drafts that fall, and counts into `forced`. Interrupted when `stop` says so.
 Result<void> compare_forced(const Engine& engine, std::span<const TokenId> prompt,
                             std::span<const TokenId> ids, int width_a, int width_b, Forced& forced,
                             const std::function<bool()>& stop = {});

@@ -11,10 +11,10 @@ namespace paceline::measure {
 namespace {
 
 // How many of n rows stand in the block'th block that chooses.
-int n_standing(int block, int n) {
-  constexpr int kEvery = 8;
-  if (n == 1 || block % kEvery != 1) return n;
-  return 1 + block / kEvery % (n - 1);
+int n_standing(int block, int n, int width) {
+  const int every = std::max(8, width);
+  if (n == 1 || block % every != 1) return n;
+  return 1 + block / every % (n - 1);
 }
 
 TrunkOut top_rows(const TrunkOut& out, int n) {
@@ -49,7 +49,7 @@ Result<void> read_blocks(const Engine& engine, std::span<const TokenId> text,
     const bool chooses = at >= options.first;
     const int n =
         chooses ? std::min(options.width, end - at) : std::min(kPrefillRows, options.first - at);
-    const int stand = chooses && options.drafts_fall ? n_standing(n_blocks++, n) : n;
+    const int stand = chooses && options.drafts_fall ? n_standing(n_blocks++, n, options.width) : n;
     block.reset(at);
     for (int i = 0; i < n; ++i)
       block.add(i < stand ? text[at + i] : (text[at + i] + 1) % vocab_size);

@@ -12,8 +12,9 @@ namespace paceline::measure {
 struct ReadingOptions {
   int first = 0;  // the first position whose logits are wanted; those before are a prefill
   int width = 1;  // rows of a block from there on
-  // One block in eight ends in wrong drafts that fall and are rolled back, as drafts of rounds do,
-  // behind one row that stands, two, and so on in turn. Else every row is committed.
+  // One block in eight (of wider ones, one in as many as they have rows) ends in wrong drafts that
+  // fall and are rolled back, as drafts of rounds do, behind one row that stands, two, and so on in
+  // turn. Else every row is committed.
   bool drafts_fall = false;
   std::function<bool()> stop = {};  // looked at between passes
 };

@@ -66,7 +66,7 @@ TEST(GivenText, KnowsWhatTheTrunkWouldHaveWritten) {
   EXPECT_FALSE(foreign.own_top1[199]);
 }
 
-// One block in eight ends in drafts that fall; each row that stands is shown once, and is the same.
+// Some blocks end in drafts that fall; each row that stands is shown once, and is the same.
 TEST(GivenText, DraftsThatFallLeaveNothingBehind) {
   const auto read = [](const Engine& engine, const ReadingOptions& options) {
     std::vector<float> first;

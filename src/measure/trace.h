@@ -32,8 +32,8 @@ struct TraceOptions {
   std::function<void(double share)> progress = {};
 };
 
-// Hands every traced row to `take`, in order; one block in eight ends in wrong drafts that fall.
-// BadUsage where no piece is longer than the prefill,
+// Hands every traced row to `take`, in order; some blocks end in wrong drafts that fall, as
+// ReadingOptions says. BadUsage where no piece is longer than the prefill,
 // BadFormat for a row without a finite maximum, Interrupted by `stop`.
 Result<void> trace_text(const Engine& engine, std::span<const TokenId> text,
                         const TraceOptions& options,
