@@ -51,8 +51,11 @@ struct BenchFlags {
 Result<void> check_flags(BenchFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (auto ok = given.decode.check(); !ok) return ok;
-  if (auto ok = given.json.check(given.model.model); !ok) return ok;
-  if (auto ok = given.html.check(given.model.model); !ok) return ok;
+  std::vector<std::string> inputs = {given.model.model};
+  for (const auto& files : {given.prompts.files(), given.spec.files()})
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  if (given.floors) inputs.push_back(*given.floors);
+  if (auto ok = check_outputs({given.json.file(), given.html.file()}, inputs); !ok) return ok;
   auto& depths = given.spec.depths;
   if (depths[0] != 0) {  // the plain arm is what the others are held against
     depths.erase(std::remove(depths.begin(), depths.end(), 0), depths.end());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "apps/bench_checks.h"
@@ -17,6 +18,8 @@ namespace {
 using measure::ArmSummary;
 using measure::BenchResult;
 using measure::Interval;
+
+constexpr size_t kShownDepths = 6;  // in the table
 
 // None where there is nothing to divide by.
 std::optional<double> ratio(double a, double b) {
@@ -45,6 +48,17 @@ std::optional<double> joint_acceptance(const ArmSummary& arm, size_t depth) {
   return ratio(arm.accepted_by_depth[depth - 1], arm.rounds);
 }
 
+// The same over those rounds in which the draft before it stood.
+std::optional<double> conditional_acceptance(const ArmSummary& arm, size_t depth) {
+  if (arm.drafted_by_depth[depth - 1] == 0) return std::nullopt;
+  const int64_t before = depth == 1 ? arm.rounds : arm.accepted_by_depth[depth - 2];
+  return ratio(arm.accepted_by_depth[depth - 1], before);
+}
+
+int64_t all_accepted(const ArmSummary& arm) {
+  return std::accumulate(arm.accepted_by_depth.begin(), arm.accepted_by_depth.end(), int64_t{0});
+}
+
 Json by_position_json(const ArmSummary& arm) {
   Json rounds = Json::array();
   Json tokens = Json::array();
@@ -60,15 +74,9 @@ Json by_position_json(const ArmSummary& arm) {
 Json arm_json(const ArmSummary& arm) {
   Json joint = Json::array();
   Json conditional = Json::array();
-  int64_t before = arm.rounds;
-  int64_t all_accepted = 0;
   for (size_t depth = 1; depth <= arm.accepted_by_depth.size(); ++depth) {
-    const int64_t accepted = arm.accepted_by_depth[depth - 1];
     joint.push_back(to_json(joint_acceptance(arm, depth)));
-    conditional.push_back(arm.drafted_by_depth[depth - 1] == 0 ? Json(nullptr)
-                                                               : to_json(ratio(accepted, before)));
-    before = accepted;
-    all_accepted += accepted;
+    conditional.push_back(to_json(conditional_acceptance(arm, depth)));
   }
   const bool paired = arm.pairs > 0;
   const Interval& interval = arm.speedup_interval;
@@ -85,7 +93,7 @@ Json arm_json(const ArmSummary& arm) {
       {"accepted_by_source", by_source_json(arm.accepted_by_source)},
       {"joint_acceptance", std::move(joint)},
       {"conditional_acceptance", std::move(conditional)},
-      {"expected_accepted", to_json(ratio(all_accepted, arm.rounds))},
+      {"expected_accepted", to_json(ratio(all_accepted(arm), arm.rounds))},
       {"tokens_per_second", to_json(rate(arm.tokens_per_second))},
       {"speedup", paired ? Json(arm.speedup) : Json(nullptr)},
       {"speedup_interval", paired ? Json::array({interval.low, interval.high}) : Json(nullptr)},
@@ -136,11 +144,25 @@ void print_arm(const ArmSummary& arm) {
       paired ? fmt::format("[{:.2f}, {:.2f}]", arm.speedup_interval.low, arm.speedup_interval.high)
              : "-",
       shown(rate(arm.predicted_tokens_per_second), 1));
-  constexpr size_t kShown = 6;
-  const size_t n = std::min(arm.accepted_by_depth.size(), kShown);
+  const size_t n = std::min(arm.accepted_by_depth.size(), kShownDepths);
   for (size_t depth = 1; depth <= n; ++depth) {
     say("{}{}", depth == 1 ? "   " : " ", shown(joint_acceptance(arm, depth), 2));
   }
+  say("\n");
+}
+
+// What a round is made of, and what its drafts give.
+void print_rounds(const ArmSummary& arm) {
+  if (arm.rounds == 0) return;
+  const double ms = 1e3 / static_cast<double>(arm.rounds);
+  say("a round of depth {}: draft {:.3f}, verify {:.3f}, rest {:.3f} ms", depth_name(arm.depth),
+      arm.draft_seconds * ms, arm.verify_seconds * ms, arm.other_seconds * ms);
+  const size_t n = arm.accepted_by_depth.size();
+  if (n == 0) return say("\n");
+  say("; E {:.2f}; conditional acceptance",
+      static_cast<double>(all_accepted(arm)) / static_cast<double>(arm.rounds));
+  for (size_t depth = 1; depth <= std::min(n, kShownDepths); ++depth)
+    say(" {}", shown(conditional_acceptance(arm, depth), 2));
   say("\n");
 }
 
@@ -185,6 +207,7 @@ void add_bench_json(const BenchResult& result, Json& report) {
   report["verify_position"] = result.passes.position;
   report["one_row_ms"] = result.passes.one_row_seconds * 1e3;
   report["draft_cost"] = result.draft_cost();
+  report["head_cost"] = to_json(result.head_cost);
   report["prediction_error"] = to_json(worst_prediction_error(result.arms));
   report["break_even"] = break_even_json(result);
   report["bandwidth"] = Json{{"reached", to_json(rate(result.reached_rate))},
@@ -210,8 +233,13 @@ void print_bench_table(const Json& report, const BenchResult& result) {
   for (const auto& [rows, r] : report["verify_multiplier"].items()) {
     say(" r({}) {:.2f}", rows, r.get<double>());
   }
-  say("\ndraft cost {:.4f} of a pass; depth 4 pays from {:.2f} tokens/round on\n",
-      result.draft_cost(), measure::break_even_tokens(result.passes, result.draft_cost(), 4));
+  say("\ndraft cost {:.4f} of a pass{}; pays from tokens/round on:", result.draft_cost(),
+      result.head_cost ? fmt::format(", a step of the head {:.4f}", *result.head_cost) : "");
+  for (int depth = 1; depth <= kMaxDepth; depth *= 2)
+    say(" depth {} {:.2f}", depth,
+        measure::break_even_tokens(result.passes, result.draft_cost(), depth));
+  say("\n");
+  for (const ArmSummary& arm : result.arms) print_rounds(arm);
   print_predictions(result.arms);
   if (result.limit_rate > 0) {
     say("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",

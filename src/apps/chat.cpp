@@ -143,7 +143,9 @@ int chat(Args args) {
     return fail("chat", {ErrorCode::BadUsage, "--drafter scripted is for generate only"});
   }
   if (auto ok = given.decode.check(); !ok) return fail("chat", ok.error());
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("chat", ok.error());
+  std::vector<std::string> inputs = given.spec.files();
+  inputs.push_back(given.model.model);
+  if (auto ok = check_outputs({given.json.file()}, inputs); !ok) return fail("chat", ok.error());
 
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
   if (!engine) return fail("chat", engine.error());

@@ -177,6 +177,11 @@ int run_model(DriftFlags& given) {
   if (given.spec.depths.size() != 2)
     return fail("drift", {ErrorCode::BadUsage, fmt::format("--depths wants two arms, not {}",
                                                            given.spec.depths.size())});
+  if (given.spec.depths[0] == given.spec.depths[1])
+    return fail("drift", {ErrorCode::BadUsage,
+                          fmt::format("--depths names {} twice; comparing a run with itself shows "
+                                      "nothing",
+                                      depth_name(given.spec.depths[0]))});
   if (!given.out || given.out->empty())
     return fail("drift", {ErrorCode::BadUsage, "wants --out DIR, where both streams are written"});
   const auto sources = given.prompts.any()
@@ -250,6 +255,7 @@ int run_model(DriftFlags& given) {
   }
   report["teacher_forced_rate"] = forced.rate();
   report["teacher_forced_positions"] = forced.positions;
+  report["teacher_forced_moved"] = forced.moved;
   report["by_gap"] = forced_json(forced);
   report["first_forced_flip"] = first_forced;
   report["widths"] = widths;
@@ -275,8 +281,10 @@ int run_model(DriftFlags& given) {
   if (!written) return fail("drift", written.error());
   if (!given.json.is_stdout()) {
     print_drift(*drift);
-    say("teacher-forced, in blocks of {} and {} rows: {} of {} positions differ\n", widths[0],
-        widths[1], forced.all_differing(), forced.positions);
+    say("teacher-forced, in blocks of {} and {} rows: {} of {} positions choose differently, {} "
+        "have "
+        "a logit that is not the same\n",
+        widths[0], widths[1], forced.all_differing(), forced.positions, forced.moved);
     if (!first_forced.is_null()) {
       say("  gap of the first run     positions  differing\n");
       for (size_t i = 0; i < forced.by_gap.size(); ++i)
@@ -316,8 +324,12 @@ int drift(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("drift", ok.error());
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("drift", ok.error());
-  if (auto ok = given.html.check(given.model.model); !ok) return fail("drift", ok.error());
+  std::vector<std::string> inputs = {given.model.model};
+  for (const auto& files : {given.prompts.files(), given.spec.files()})
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  if (given.other) inputs.push_back(*given.other);
+  if (auto ok = check_outputs({given.json.file(), given.html.file()}, inputs); !ok)
+    return fail("drift", ok.error());
   return given.other ? compare_files(given) : run_model(given);
 }
 

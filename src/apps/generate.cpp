@@ -151,9 +151,12 @@ int generate(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(true); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
-  if (auto ok = given.html.check(given.model.model); !ok) return fail("generate", ok.error());
-  if (auto ok = given.gap_log.check(given.model.model); !ok) return fail("generate", ok.error());
+  std::vector<std::string> inputs = {given.model.model};
+  for (const auto& files : {given.prompts.files(), given.spec.files()})
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  if (given.dump.folder) inputs.push_back(*given.dump.folder);
+  if (auto ok = check_outputs({given.json.file(), given.html.file(), &given.gap_log}, inputs); !ok)
+    return fail("generate", ok.error());
   if (auto ok = given.dump.check("--dump"); !ok) return fail("generate", ok.error());
   if (given.dump.folder && given.spec.depths.size() > 1) {
     return fail("generate", {ErrorCode::BadUsage, "--dump records one arm; give one --depth"});

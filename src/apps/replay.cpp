@@ -143,8 +143,9 @@ Result<void> check_flags(ReplayFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (given.spec.kind() == DrafterKind::Scripted)
     return Error{ErrorCode::BadUsage, "--drafter scripted is for generate only"};
-  if (auto ok = given.json.check(*given.dump); !ok) return ok;
-  return given.json.check(given.model.model);
+  std::vector<std::string> inputs = given.spec.files();
+  inputs.insert(inputs.end(), {*given.dump, given.model.model});
+  return check_outputs({given.json.file()}, inputs);
 }
 
 }  // namespace
@@ -170,6 +171,10 @@ int replay(Args args) {
   if (auto ok = check_flags(given); !ok) return fail("replay", ok.error());
   const auto dump = Dump::open(*given.dump);
   if (!dump) return fail("replay", dump.error());
+
+  if (dump->size() == 0)
+    return fail("replay", {ErrorCode::BadFormat,
+                           fmt::format("{}: it holds no whole stream", shown_path(*given.dump))});
 
   catch_interrupts();
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());

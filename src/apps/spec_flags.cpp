@@ -150,6 +150,13 @@ bool SpecFlags::drafts_at_all() const {
          std::any_of(depths.begin(), depths.end(), [](int depth) { return depth != 0; });
 }
 
+std::vector<std::string> SpecFlags::files() const {
+  std::vector<std::string> named;
+  for (const auto& file : {drafts, head, store})
+    if (file && *file != "-") named.push_back(*file);
+  return named;
+}
+
 HeadChoice SpecFlags::head_choice() const {
   const bool may_use =
       kind() == DrafterKind::Auto || kind() == DrafterKind::Mtp || kind() == DrafterKind::Union;

@@ -27,6 +27,8 @@ struct SpecFlags {
   DrafterKind kind() const;
   // Whether some arm asks for drafts.
   bool drafts_at_all() const;
+  // The files that are named, all of which are read.
+  std::vector<std::string> files() const;
   // Which draft head is to be loaded.
   HeadChoice head_choice() const;
   StoreChoice store_choice() const;

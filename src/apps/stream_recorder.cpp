@@ -23,6 +23,7 @@ int cycle_start(const NewStream& stream) {
 StreamRecorder::StreamRecorder(std::string id, std::string category,
                                std::span<const TokenId> prompt, const RowKind& kind)
     : tap_(kind.tap),
+      head_sha256_(kind.head_sha256),
       stream_{.id = std::move(id),
               .category = std::move(category),
               .n_prompt = static_cast<int>(prompt.size()),
@@ -43,8 +44,10 @@ void StreamRecorder::chosen(TokenId /*id*/, bool own_top1) { stream_.own_top1 +=
 
 void StreamRecorder::drafted(std::span<const Draft> drafts, int n_accepted) {
   DumpRound round = {.row = stream_.hiddens.rows() - 1, .n_accepted = n_accepted, .drafts = {}};
-  for (const Draft& draft : drafts)
+  for (const Draft& draft : drafts) {
     round.drafts.push_back({draft.token, static_cast<uint32_t>(draft.source)});
+    if (draft.source == DraftSource::Mtp) stream_.head_sha256 = head_sha256_;
+  }
   stream_.rounds.push_back(std::move(round));
 }
 

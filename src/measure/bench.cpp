@@ -255,6 +255,7 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
   if (visits.empty()) return Error{ErrorCode::Interrupted, "interrupted before the first pair"};
 
   result.draft_seconds = draft_seconds(visits, engine, result.passes);
+  if (engine.head() != nullptr) result.head_cost = engine.costs().head;
   result.arms = summarize_all(visits, prompts, options, result, nullptr);
   for (const Visit& done : visits) result.by_category[prompts[done.prompt].category];
   for (auto& [category, arms] : result.by_category) {

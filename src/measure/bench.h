@@ -72,7 +72,10 @@ struct BenchResult {
   std::vector<std::string> cyclic;     // prompts whose answer runs into a short cycle
   PassCosts passes;
   double draft_seconds = 0;  // of a draft asked for
-  double draft_cost() const { return draft_seconds / passes.one_row_seconds; }  // d
+  double draft_cost() const { return draft_seconds / passes.one_row_seconds; }
+  // d: a step of the draft head in passes of one row, as the depth policy has it; none without a
+  // head. Drafts that are looked up cost next to nothing, so a union's draft_cost() is below.
+  std::optional<double> head_cost;
   double plain_round_bytes = 0;  // weights and cache that a plain round reads; mean
   double reached_rate = 0;       // GB/s of weights and cache in plain decoding
   double limit_rate = 0;         // GB/s of the bare loop: median,

@@ -73,7 +73,10 @@ int DepthPolicy::ask(int limit, const CostModel& costs, DraftSource source) {
     ++asked_;
     try_ = {.cost = price, .runs = false, .rate = best.rate};
   }
-  while (asked_ > 0 && cost(asked_) - 1 > lead_) --asked_;
+  // Asking costs whatever comes of it, so it may take no more than half of what there is to lose at
+  // the start.
+  const double lead = lead_ - DepthPolicy::kAdvance / 2;
+  while (asked_ > 0 && cost(asked_) - 1 > lead) --asked_;
   if (asked_ <= best.n) try_ = {};
   return asked_;
 }

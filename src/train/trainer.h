@@ -25,6 +25,7 @@ struct TrainInputs {
   std::filesystem::path out;  // where the best head stands; OUT.run holds the run while it goes on
   bool resume = false;        // take up what OUT.run holds
   bool in_place = false;      // `start` was read from OUT, which the run writes over
+  std::string head_sha256 = {};  // of the file that `start` was read from; "" of a new head
 };
 
 struct TrainProgress {
@@ -57,6 +58,7 @@ struct TrainReport {
   std::vector<HistoryEntry> history;
   std::vector<RoundCounts> by_length;  // of the best head; index: into kLengths
   std::vector<double> distance;        // training against serving at the start; see evaluate.h
+  int64_t drafts_compared = 0;         // the engine's own, with this head, at the start
   std::string table;                   // "avx512-bf16"
 };
 
@@ -66,8 +68,9 @@ Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options
 
 // Trains and leaves the best head in inputs.out, the one that the run began with where none was
 // better. Refused: what check_inputs() refuses; a start whose rounds, walked with
-// the head as it is in memory and as it is read from its file, are not the same; training that
-// computes something else than serving. An interrupt is no error: the run can be resumed.
+// the head as it is in memory and as it is read from its file, are not the same; drafts in the dump
+// that the engine made with this head and that are not made again; training that computes something
+// else than serving. An interrupt is no error: the run can be resumed.
 Result<TrainReport> train(const TrainInputs& inputs, const TrainOptions& options,
                           const TrainHooks& hooks);
 
