@@ -52,7 +52,7 @@ class BadFlags(cli.CliTest):
                 ("--presence-penalty", ["1e9", "inf"]), ("--frequency-penalty", ["-1e9", "nan"]),
                 ("--logit-bias", ["", "5", "5:1", "5=", "=1", "-1=1", "5=nan", "5=inf", "5=1e31",
                                   "5=1,", "5=1,6"]),
-                ("--numerics", ["fast", ""]), ("--kernels", ["fast"]), ("--tree", ["8"]),
+                ("--numerics", ["fast", ""]), ("--kernels", ["fast"]), ("--tree", ["32", "-1", "two"]),
                 ("--head", [""]), ("--store", [""])]:
             for value in bad:
                 prompt = [] if flag == "--prompt-ids" else ["--prompt-ids", "1,2"]

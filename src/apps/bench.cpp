@@ -229,6 +229,7 @@ int bench(Args args) {
   ProgressLine progress;
   measure::BenchOptions options;
   options.depths = given.spec.depths;
+  options.tree = given.spec.tree;
   options.drafter = given.spec.kind();
   options.repeats = given.repeats;
   options.seconds = given.seconds;

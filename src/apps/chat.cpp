@@ -69,6 +69,7 @@ Result<ArmResult> answer(const ChatFlags& flags, const Engine& engine,
   if (!prompt) return prompt.error();
   Request request = flags.decode.request(*std::move(prompt), flags.model.seed);
   request.depth = flags.spec.depths[0];
+  request.tree = flags.spec.tree;
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
   TextSink sink(!flags.json.is_stdout(), use_color(static_cast<ColorChoice>(flags.color)));

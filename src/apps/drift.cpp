@@ -168,6 +168,7 @@ Request request_for(const DriftFlags& given, const Prompt& prompt,
   request.drafter = given.spec.kind();
   request.allow_inexact = given.spec.allow_inexact;
   request.depth = depth;
+  request.tree = given.spec.tree;
   if (!scripts.empty()) request.script = scripts[index];
   return request;
 }

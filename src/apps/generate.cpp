@@ -79,6 +79,7 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
       if (interrupted()) break;
       Request request = request_for(flags, prompts, scripts, i);
       request.depth = depth;
+      request.tree = flags.spec.tree;
       const bool streams = show_text && (result.arms.empty() || on_terminal);
       if (streams && on_terminal && prompts.size() * flags.spec.depths.size() > 1) {
         say("{}\n",

@@ -47,6 +47,7 @@ Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const 
   const int n_streams = std::min(dump.size(), given.limit);
   Request request;
   request.depth = depth;
+  request.tree = given.spec.tree;
   request.drafter = given.spec.kind();
   std::vector<RoundCounts> counts(static_cast<size_t>(n_streams));
   std::vector<std::optional<Error>> faults(static_cast<size_t>(n_streams));

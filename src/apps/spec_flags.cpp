@@ -109,8 +109,9 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
       depths_help);
   flags.text("--drafts", "FILE", drafts,
              "what the scripted drafter drafts: ids of the answer, a line a prompt");
-  flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0",
-                 "0: drafts form a chain");
+  flags.integer("--tree", tree, 0, kMaxTree,
+                "drafts a round that form a tree at most, 0: a chain (default: as many as pay where "
+                "the depth is auto, else a chain)");
   flags.text("--head", "FILE", head,
              "draft head (default: the one found for the model: in it, beside it, in heads/)");
   flags.text("--store", "FILE", store,

@@ -14,6 +14,7 @@ namespace paceline::apps {
 struct SpecFlags {
   int drafter = 0;                    // index into auto, none, lookup, mtp, union, scripted
   std::vector<int> depths;            // arms in order; kAutoDepth among them
+  int tree = kAutoTree;               // drafts of a tree at most
   std::optional<std::string> drafts;  // file of a scripted drafter
   std::optional<std::string> head;    // file of a draft head
   std::optional<std::string> store;   // file of a store of n-grams

@@ -53,6 +53,7 @@ Result<Visit> visit(const Engine& engine, const std::vector<BenchPrompt>& prompt
     const size_t arm = backwards ? n_arms - 1 - turn : turn;
     Request request = prompts[index].request;
     request.depth = options.depths[arm];
+    request.tree = options.tree;
     request.drafter = options.depths[arm] == 0 ? DrafterKind::None : options.drafter;
     auto run = run_once(engine, request, options);
     if (!run) return run.error();

@@ -27,6 +27,7 @@ struct BenchPrompt {
 
 struct BenchOptions {
   std::vector<int> depths;  // arms; the first is 0
+  int tree = kAutoTree;
   DrafterKind drafter = DrafterKind::Auto;
   int repeats = 2;     // times that every prompt is run in every arm
   double seconds = 0;  // begin no prompt after this time; 0: no limit

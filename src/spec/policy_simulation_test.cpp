@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "spec/policy.h"
+#include "tests/draft_lists.h"
 
 namespace paceline {
 namespace {
@@ -112,7 +113,7 @@ double policy_rate(const Text& text, const CostModel& costs, int limit) {
     const int asked = policy.ask(limit, costs);
     const int n = policy.choose(std::span(drafts).first(asked), costs);
     const int stood = text.standing(place, n);
-    policy.record(std::span(drafts).first(n), stood);
+    record_chain(policy, std::span(drafts).first(n), stood);
     place += stood + 1;
     cost += costs.verify[n + 1] + asked * costs.draft;
   }
@@ -188,7 +189,7 @@ TEST(PolicySimulation, EvidenceTellsWhatToVerify) {
         const int offered = static_cast<int>(drafts.size());
         const int n = policy != nullptr ? policy->choose(drafts, costs.model) : offered;
         const int stood = text.standing(place, n);
-        if (policy != nullptr) policy->record(std::span(drafts).first(n), stood);
+        if (policy != nullptr) record_chain(*policy, std::span(drafts).first(n), stood);
         place += stood + 1;
         cost += costs.model.verify[n + 1] + offered * costs.model.draft;
       }
@@ -258,7 +259,7 @@ TEST(PolicySimulation, TheCostOfASequenceIsBounded) {
         const int asked = policy.ask(16, costs.model);
         const int n = policy.choose(std::span(drafts).first(asked), costs.model);
         const bool lures = policy.chance(drafts[0], 1) < until && random() % 8 != 0;
-        policy.record(std::span(drafts).first(n), lures ? n : 0);
+        record_chain(policy, std::span(drafts).first(n), lures ? n : 0);
         tokens += (lures ? n : 0) + 1;
         cost += costs.model.verify[n + 1] + asked * costs.model.draft;
         ASSERT_LE(cost, tokens * (1 + DepthPolicy::kAllowance) + DepthPolicy::kAdvance + 1e-9)
