@@ -103,6 +103,27 @@ class TrainTest(CliTest):
         plain = run_json("train", model(), "--dump", dump("llama"), "--head", head, *tune)
         self.assertEqual(plain["drafts_compared"], 0)
 
+    def test_some_answers_are_probed_where_there_is_a_head(self):
+        head, folder = path("probing.safetensors"), path("probed dump")
+        run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)
+        made = []
+        for i, extra in enumerate(([], ["--head", head], ["--head", head, "--depth", "0"])):
+            run("collect", model(), "--prompts", prompts(40, 160), "--max-tokens", "8",
+                "--ignore-eos", *extra, "--out", f"{folder} {i}", check=0)
+            made.append(manifest(f"{folder} {i}"))
+        plain, probed, none = made
+        self.assertEqual(none, plain)
+        drafts = {"head_sha256": None, "sources": None, "offset": None, "bytes": None}
+        self.assertEqual([{**stream, **drafts} for stream in probed],
+                         [{**stream, **drafts} for stream in plain])
+        with_drafts = [stream for stream in probed if "head_sha256" in stream]
+        self.assertTrue(0 < len(with_drafts) < 20, len(with_drafts))  # one in 64 of 200, by their ids
+        self.assertEqual([stream["sources"].count("mtp") for stream in with_drafts],
+                         [1] * len(with_drafts))
+        self.assert_refused("collect", model(), "--prompts", prompts(4, 20), "--depth", "2", "--out",
+                            path("no head"), says="no draft head was found")
+        self.assertFalse(os.path.exists(path("no head")))
+
     def test_a_dump_without_a_whole_stream_is_not_replayed(self):
         folder = path("cut dump")
         shutil.copytree(dump("llama"), folder)
