@@ -375,8 +375,8 @@ TEST(Kernels, AttentionOfATreeReadsNothingOfOtherBranches) {
                                 cache.pages[slot / kSpan] + cache.key_bytes, slot % kSpan);
           }
           const auto q = random.normals(parents.size() * kDim);
-          std::vector<int> positions;
-          for (const int depth : depths) positions.push_back(committed + depth);
+          std::vector<int> positions(depths.begin(), depths.end());
+          for (int& position : positions) position += committed;
           std::vector<float> out(q.size());
           ThreadPool pool(1);
           std::vector<float> scratch(attend_scratch_floats(slots, kDim), kNan);

@@ -90,10 +90,10 @@ float distance(std::span<const float> a, std::span<const float> b) {
 }
 
 std::vector<int> best_of(const Floats& logits, int n_rows) {
-  std::vector<int> best;
+  std::vector<int> best(n_rows);
   const size_t n = logits.size() / n_rows;
   for (int row = 0; row < n_rows; ++row)
-    best.push_back(argmax(std::span(logits).subspan(row * n, n)));
+    best[row] = argmax(std::span(logits).subspan(row * n, n));
   return best;
 }
 
@@ -291,8 +291,8 @@ TEST(DenseHead, ARowOfATreeGivesWhatItGivesAsTheEndOfItsPath) {
           parents.push_back(random() % 3 == 0 ? static_cast<int>(random() % (before + i + 1)) - 1
                                               : before + i - 1);
         const HeadOut out = read(**tree, from, n, std::span(parents).last(n));
-        std::vector<Floats> got;
-        for (int i = 0; i < n; ++i) got.push_back(given(out, i));
+        std::vector<Floats> got(n);
+        for (int i = 0; i < n; ++i) got[i] = given(out, i);
         for (int i = 0; i < n; ++i) {
           std::vector<int> path;
           for (int row = before + i; row >= 0; row = parents[row]) path.insert(path.begin(), row);
