@@ -53,7 +53,7 @@ Result<int64_t> check_recorded_drafts(const Model& model, const HeadTensors& ten
   const auto workspace = (*head)->make_workspace(HeadDrafter::kWorkspaceRows);
   if (!workspace) return workspace.error();
   HeadDrafter drafter(**head, **workspace, cache);
-  std::vector<TokenId> chain;
+  std::vector<Draft> chain;
   for (int i = 0; i < dump.size() && compared < most; ++i) {
     if (stop && stop()) return Error{ErrorCode::Interrupted, "interrupted"};
     const DumpStream stream = dump.stream(i);
@@ -67,7 +67,9 @@ Result<int64_t> check_recorded_drafts(const Model& model, const HeadTensors& ten
       chain.clear();
       for (const DumpDraft& recorded : round.drafts) {
         if (recorded.source == own) {
-          const TokenId token = drafter.next(chain).token;
+          Draft guessed;
+          drafter.guess(chain, static_cast<int>(chain.size()) - 1, {&guessed, 1});
+          const TokenId token = guessed.token;
           if (token != recorded.token)
             return Error{
                 ErrorCode::BadFormat,
@@ -78,7 +80,7 @@ Result<int64_t> check_recorded_drafts(const Model& model, const HeadTensors& ten
                             token)};
           ++compared;
         }
-        chain.push_back(recorded.token);
+        chain.push_back({.token = recorded.token});
       }
     }
   }

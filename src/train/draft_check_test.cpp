@@ -34,13 +34,13 @@ class Recorded final : public Drafter {
   int draft(std::span<Draft> out) override {
     if (out.empty()) return 0;
     head_.start();
-    std::vector<TokenId> chain;
     DumpRound round{.row = n_text_ - 2, .n_accepted = 0, .drafts = {}};
-    for (Draft& draft : out) {
-      draft = chain.empty() && round.row % 3 == 0
-                  ? Draft{.token = round.row % kVocab, .source = DraftSource::Lookup, .evidence = 1}
-                  : head_.next(chain);
-      chain.push_back(draft.token);
+    for (size_t i = 0; i < out.size(); ++i) {
+      Draft& draft = out[i];
+      draft = {.token = round.row % kVocab, .source = DraftSource::Lookup, .evidence = 1};
+      if (i > 0 || round.row % 3 != 0)
+        head_.guess(out.first(i), static_cast<int>(i) - 1, {&draft, 1});
+      draft.back = 1;
       round.drafts.push_back({draft.token, static_cast<uint32_t>(draft.source)});
     }
     stream_.rounds.push_back(std::move(round));
