@@ -32,10 +32,10 @@ std::string parse(std::vector<const char*> args, Given& given) {
 
 TEST(Flags, TakeValuesInEverySpelling) {
   Given given;
-  EXPECT_EQ(parse({"--threads", "3", "m.gguf", "--cache=f32", "--raw", "--stop", "a", "--stop",
-                   "b, [c]"},
-                  given),
-            "");
+  EXPECT_EQ(
+      parse({"--threads", "3", "m.gguf", "--cache=f32", "--raw", "--stop", "a", "--stop", "b, [c]"},
+            given),
+      "");
   EXPECT_EQ(given.model, "m.gguf");
   EXPECT_EQ(given.threads, 3);
   EXPECT_EQ(given.type, 1);

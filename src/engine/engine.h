@@ -37,6 +37,13 @@ inline constexpr int kAutoDepth = -1;          // the policy decides each round
 inline constexpr int kMaxTree = kMostNodes;
 inline constexpr int kAutoTree = -1;  // a tree where the policy decides, else a chain
 
+// How many drafts a round has: on the longest path, and in all where they form a tree.
+struct DraftShape {
+  int depth = kAutoDepth;
+  int tree = kAutoTree;
+  bool operator==(const DraftShape&) const = default;
+};
+
 struct EngineOptions {
   int threads = 0;  // 0: the CPUs that this process may use
   WeightsType weights = WeightsType::Native;

@@ -26,8 +26,7 @@ struct BenchPrompt {
 };
 
 struct BenchOptions {
-  std::vector<int> depths;  // arms; the first is 0
-  int tree = kAutoTree;
+  std::vector<DraftShape> arms;  // the first is of depth 0
   DrafterKind drafter = DrafterKind::Auto;
   int repeats = 2;     // times that every prompt is run in every arm
   double seconds = 0;  // begin no prompt after this time; 0: no limit
@@ -39,15 +38,10 @@ struct BenchOptions {
 
 // One arm over some prompts.
 struct ArmSummary {
-  int depth = 0;
+  DraftShape shape = {.depth = 0};
   std::string drafter;
-  int64_t tokens = 0;        // emitted, the prefill's token among them
-  int64_t round_tokens = 0;  // emitted by rounds
-  int64_t rounds = 0;
-  std::vector<int64_t> drafted_by_depth;
-  std::vector<int64_t> accepted_by_depth;
-  std::vector<int64_t> drafted_by_source;  // index: DraftSource
-  std::vector<int64_t> accepted_by_source;
+  int64_t tokens = 0;  // emitted, the prefill's token among them
+  RoundCounts counts;
   std::vector<PositionBin> by_position;
   double draft_seconds = 0;
   double verify_seconds = 0;

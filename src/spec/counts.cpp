@@ -17,6 +17,7 @@ void add_to(std::vector<int64_t>& sums, const std::vector<int64_t>& counts) {
 void RoundCounts::begin(int depth) {
   *this = RoundCounts();
   depth_limit = depth;
+  rounds_by_drafted.assign(kMostNodes + 1, 0);
   drafted_by_depth.assign(depth, 0);
   accepted_by_depth.assign(depth, 0);
   drafted_by_source.assign(kDraftSources, 0);
@@ -30,6 +31,7 @@ void RoundCounts::add(const RoundStats& round, std::span<const Draft> drafts) {
   ++rounds;
   round_tokens += round.n_emitted;
   proposed += round.n_proposed;
+  ++rounds_by_drafted[drafts.size()];
   for (int d = 0; d < round.n_drafted; ++d) ++drafted_by_depth[d];
   const auto stood = [&](int i) { return std::ranges::count(round.standing(), i) > 0; };
   for (int i = 0; i < static_cast<int>(drafts.size()); ++i) {
@@ -55,6 +57,7 @@ void RoundCounts::add(const RoundCounts& other) {
   round_tokens += other.round_tokens;
   proposed += other.proposed;
   drafted += other.drafted;
+  add_to(rounds_by_drafted, other.rounds_by_drafted);
   add_to(drafted_by_depth, other.drafted_by_depth);
   add_to(accepted_by_depth, other.accepted_by_depth);
   add_to(drafted_by_source, other.drafted_by_source);

@@ -32,7 +32,7 @@ struct Draft {
 };
 inline constexpr int kEvidenceLevels = 16;
 inline constexpr int kMostNodes = kMostTreeRows - 1;  // drafts of a tree at most
-inline constexpr int kPending = -1;    // index of the pending token among the drafts
+inline constexpr int kPending = -1;                   // index of the pending token among the drafts
 
 // The draft that draft i continues, or kPending.
 inline int parent_of(std::span<const Draft> drafts, int i) { return i - drafts[i].back; }

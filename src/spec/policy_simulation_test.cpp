@@ -234,7 +234,7 @@ TEST(PolicySimulation, AUselessHeadCostsLittleOfAShortAnswer) {
           const int n = policy.choose(drafts, costs.model);
           int stood = 0;
           while (stood < n && random() * 0x1p-32 < chance) ++stood;
-          record_chain(policy, std::span<const Draft>(drafts).first(n), stood);
+          record_chain(policy, std::span(drafts).first(n), stood);
           tokens += stood + 1;
           cost += costs.model.verify[n + 1] + asked * head;
         }

@@ -183,7 +183,7 @@ void UnionDrafter::ask_head(Place& place, std::span<const Draft> drafts) {
     if (at == kPending) break;
   }
   std::array<Draft, kMostGuesses> room;
-  const int n = from_.head->guess(drafts, place.draft, room);
+  const int n = from_.head->guess(drafts, place.draft, std::span(room).first(most_of_head_));
   const int before = place.n_guesses;
   for (const Draft& guess : std::span(room).first(n)) place.guesses[place.n_guesses++] = guess;
   put_up(place, before);
@@ -209,6 +209,7 @@ int UnionDrafter::grow(const DraftRoom& room, GrowthRule& rule) {
   open_.clear();
   drafts_.clear();
   n_guesses_ = 0;
+  most_of_head_ = room.chain ? 1 : kMostGuesses;
   if (!room.out.empty()) open_place({}, 1, room.depth);
   while (drafts_.size() < room.out.size()) {
     Place* place = waiting();

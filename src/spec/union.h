@@ -100,6 +100,7 @@ class UnionDrafter : public Drafter {
   std::vector<Place> places_;  // [0] behind the text, [1 + i] behind draft i
   std::vector<Guess> open_;    // what may become a draft: a heap
   int n_guesses_ = 0;
+  int most_of_head_ = 1;  // guesses for a place: a chain takes the first alone
   std::vector<Draft> drafts_;
 };
 

@@ -67,9 +67,9 @@ Result<int64_t> check_recorded_drafts(const Model& model, const HeadTensors& ten
       chain.clear();
       for (const DumpDraft& recorded : round.drafts) {
         if (recorded.source == own) {
-          Draft guessed;
-          drafter.guess(chain, static_cast<int>(chain.size()) - 1, {&guessed, 1});
-          const TokenId token = guessed.token;
+          Draft draft;
+          drafter.guess(chain, static_cast<int>(chain.size()) - 1, {&draft, 1});
+          const TokenId token = draft.token;
           if (token != recorded.token)
             return Error{
                 ErrorCode::BadFormat,

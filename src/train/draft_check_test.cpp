@@ -35,12 +35,12 @@ class Recorded final : public Drafter {
     if (out.empty()) return 0;
     head_.start();
     DumpRound round{.row = n_text_ - 2, .n_accepted = 0, .drafts = {}};
-    for (size_t i = 0; i < out.size(); ++i) {
+    for (int i = 0; i < static_cast<int>(out.size()); ++i) {
       Draft& draft = out[i];
-      draft = {.token = round.row % kVocab, .source = DraftSource::Lookup, .evidence = 1};
-      if (i > 0 || round.row % 3 != 0)
-        head_.guess(out.first(i), static_cast<int>(i) - 1, {&draft, 1});
-      draft.back = 1;
+      if (i == 0 && round.row % 3 == 0)
+        draft = {.token = round.row % kVocab, .source = DraftSource::Lookup, .evidence = 1};
+      else
+        head_.guess(out.first(i), i - 1, {&draft, 1});
       round.drafts.push_back({draft.token, static_cast<uint32_t>(draft.source)});
     }
     stream_.rounds.push_back(std::move(round));
