@@ -85,6 +85,7 @@ class Collector {
       if (drafts(prompt.id)) {
         request.drafter = DrafterKind::Mtp;
         request.depth = options_.depth;
+        request.tree = 0;
       }
       auto generation = engine_.start(request);
       if (!generation) return in_prompt(prompt, generation.error());
