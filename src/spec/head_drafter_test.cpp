@@ -30,8 +30,8 @@ TokenId draft_by_definition(const ToyHead& head, const Tokens& text, const Token
   const int depth = static_cast<int>(chain.size()) + 1;
   Tokens known = text;
   known.insert(known.end(), chain.begin(), chain.end());
-  std::vector<std::vector<float>> hidden;
-  for (int p = 0; p < rows; ++p) hidden.push_back(trunk_hidden(p, text[p], head.info().config.tap));
+  std::vector<std::vector<float>> hidden(rows);
+  for (int p = 0; p < rows; ++p) hidden[p] = trunk_hidden(p, text[p], head.info().config.tap);
   ToyHeadRows module_rows;
   TokenId token = -1;
   for (int m = 0; m < std::min(depth, modules); ++m) {

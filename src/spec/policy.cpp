@@ -15,6 +15,9 @@ constexpr int kRest = 5;              // rounds behind a try that fell
 constexpr double kFree = 0.002;
 
 constexpr double kPrior = 0.7;  // of any draft
+// Asking costs whatever comes of it, so it may take no more than half of what there is to lose at
+// the start.
+constexpr double kKept = DepthPolicy::kAdvance / 2;
 
 // A number of drafts, and what is expected of a round with them.
 struct Promise {
@@ -73,10 +76,7 @@ int DepthPolicy::ask(int limit, const CostModel& costs, DraftSource source) {
     ++asked_;
     try_ = {.cost = price, .runs = false, .rate = best.rate};
   }
-  // Asking costs whatever comes of it, so it may take no more than half of what there is to lose at
-  // the start.
-  const double lead = lead_ - DepthPolicy::kAdvance / 2;
-  while (asked_ > 0 && cost(asked_) - 1 > lead) --asked_;
+  while (asked_ > 0 && cost(asked_) - 1 > lead_ - kKept) --asked_;
   if (asked_ <= best.n) try_ = {};
   return asked_;
 }
@@ -126,7 +126,7 @@ bool DepthPolicy::pays(const Offer& offer) {
   const Promise with = promise(offer.with, offer.steps);
   const double price = offer.steps * costs.head;
   const double next_pass = costs.verify[n_there + 2];
-  if (next_pass + steps_ * costs.head + price - 1 > lead_) return false;
+  if (next_pass + steps_ * costs.head + price - 1 > lead_ - kKept) return false;
   if (with.n <= n_there || with.rate <= without.rate * kMinGain) {
     const double cost = price + next_pass - costs.verify[n_there + 1];
     const double tokens = without.tokens + reached;  // if it stands
