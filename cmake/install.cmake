@@ -4,6 +4,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS paceline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Where the program looks for heads and stores, from its own folder: ../share/paceline/heads.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/heads/
+        DESTINATION ${CMAKE_INSTALL_BINDIR}/../share/paceline/heads
+        FILES_MATCHING PATTERN "*.safetensors" PATTERN "*.plstore" PATTERN "README.md")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # What engine/engine.h needs, from the bottom up.

@@ -138,6 +138,48 @@ TEST(Allocations, NoneInARealTrunksRounds) {
   }
 }
 
+// Trees through a trunk and through a head, the first of which takes the memory.
+TEST(Allocations, NoneInPassesOverTrees) {
+  const auto golden = std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/golden";
+  for (const char* checkpoint : {"llama/gguf_quant/model.gguf", "gemma3/objects"}) {
+    auto engine = Engine::open(golden / checkpoint, {.threads = 2, .use_head = false});
+    ASSERT_TRUE(engine) << engine.error().message;
+    const Model& model = engine->model();
+    const auto head = made_head(model, random_head(model, {}, 3));
+    auto state = *model.make_state(300, CacheType::F16);
+    auto workspace = *model.make_workspace(kMostTreeRows, kMostTreeRows);
+    auto head_state = *head->make_state(300, CacheType::F16);
+    auto head_workspace = *head->make_workspace(kMostTreeRows);
+    std::vector<float> hidden(static_cast<size_t>(kMostTreeRows) * model.info().dim, 0.5f);
+    std::vector<int> parents, path;
+    std::vector<TokenId> tokens;
+    for (int row = 0; row < kMostTreeRows; ++row) {
+      parents.push_back((row + 1) / 2 - 1);
+      tokens.push_back(row);
+    }
+    for (int row = kMostTreeRows - 2; row >= 0; row = parents[row]) path.insert(path.begin(), row);
+    Block block(kMostTreeRows);
+    int64_t allocations = 0;
+    for (int pass = 0; pass < 40; ++pass) {
+      const int64_t before = g_allocations;
+      block.reset(state->length());
+      for (int row = 0; row < kMostTreeRows; ++row) block.add(tokens[row], parents[row]);
+      model.forward(block, *state, LogitRows::All, *workspace);
+      state->commit(path);
+      head->forward({.hidden = {hidden.data(), kMostTreeRows, model.info().dim},
+                     .tokens = tokens,
+                     .parents = parents,
+                     .n_next = kMostTreeRows,
+                     .n_logits = kMostTreeRows},
+                    *head_state, *head_workspace);
+      head_state->commit(0, 1);
+      if (pass > 0) allocations += g_allocations - before;
+    }
+    EXPECT_EQ(allocations, 0) << checkpoint;
+    EXPECT_EQ(state->length(), 200);
+  }
+}
+
 // A head's rounds, its reading of rows that were put aside among them.
 TEST(Allocations, NoneInRoundsWithADraftHead) {
   const auto golden = std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/golden/llama";

@@ -25,6 +25,7 @@ class Drift(cli.CliTest):
         self.assertEqual(report["flip_rate"], 0)
         self.assertEqual(report["teacher_forced_rate"], 0)
         self.assertEqual(report["teacher_forced_positions"], 40)
+        self.assertEqual(report["teacher_forced_moved"], 0)
         self.assertEqual(sum(row["positions"] for row in report["by_gap"]), 40)
         self.assertEqual(report["widths"], [1, 5])
         self.assertIsNone(report["first_flip"])
@@ -95,6 +96,8 @@ class Drift(cli.CliTest):
         self.assert_refused("drift", plain, lines("q.jsonl", ("q", [1])), says="prompt 1")
         self.assert_refused("drift", plain, plain, "--out", cli.path("x"), says="--out")
         self.assert_refused("drift", cli.model(), "--prompt", "a", says="--out DIR")
+        self.assert_refused("drift", cli.model(), "--prompt", "a", "--out", cli.path("x"),
+                            "--depths", "4,4", says="comparing a run with itself")
         self.assert_refused("drift", cli.model(), "--prompt", "a", "--out", cli.path("x"),
                             "--depths", "0,2,4", says="two arms")
 

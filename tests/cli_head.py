@@ -34,15 +34,15 @@ def head_shapes(folder, prefix="mtp."):
     return shapes
 
 
-def write_head(name, shapes, metadata=None, seed=1):
-    """A head with random values, as `paceline.head` 1 unless metadata say otherwise."""
+def write_head(name, shapes, metadata=None, seed=1, size=1):
+    """A head with random values times `size`, as `paceline.head` 1 unless metadata say otherwise."""
     rng = random.Random(seed)
     header = {"__metadata__": {"paceline.head": "1", **(metadata or {})}}
     data = b""
     for tensor, shape in shapes.items():
         n = shape[0] * (shape[1] if len(shape) > 1 else 1)
         norm = "norm" in tensor
-        values = bf16([(1 if norm else 0) + rng.gauss(0, 0.2) for _ in range(n)])
+        values = bf16([size * ((1 if norm else 0) + rng.gauss(0, 0.2)) for _ in range(n)])
         header[tensor] = {"dtype": "BF16", "shape": shape,
                           "data_offsets": [len(data), len(data) + len(values)]}
         data += values
@@ -190,6 +190,45 @@ class Head(cli.CliTest):
         self.assert_refused("generate", self.model, "--prompt-ids", "1", "--head",
                             os.path.join(self.model, "model.safetensors"), env=self.env,
                             says="no draft head")
+
+    def test_shapes_are_looked_at_before_a_tensor_is_read(self):
+        """A tensor of 64 GiB, all hole, is refused for its shape; reading it would take a minute."""
+        shapes = head_shapes(self.model)
+        huge = [1 << 20, 1 << 15]
+        header, at = {"__metadata__": {"paceline.head": "1"}}, 0
+        for name, shape in (shapes | {"mtp.fc.weight": huge}).items():
+            n_bytes = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+            header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + n_bytes]}
+            at += n_bytes
+        text = json.dumps(header).encode()
+        head = cli.write("huge.safetensors", len(text).to_bytes(8, "little") + text)
+        os.truncate(head, 8 + len(text) + at)
+        self.addCleanup(os.remove, head)
+        for command in (["generate", self.model, "--prompt-ids", "1"], ["inspect", self.model]):
+            told = self.assert_refused(*command, "--head", head, env=self.env, timeout=30)
+            self.assertIn(f"mtp.fc.weight is {huge}, wanted {shapes['mtp.fc.weight']}", told)
+
+    def test_the_size_of_a_head_is_told(self):
+        head = self.head()
+        told = cli.run("inspect", self.model, "--head", head, env=self.env, check=0)
+        size = os.path.getsize(head)
+        self.assertIn(f"head.safetensors, {size:,} bytes, ", told.stdout.decode())
+        found = cli.run_json("inspect", self.model, "--head", head, env=self.env)
+        self.assertEqual(found["head"]["file_bytes"], size)
+
+    def test_heads_that_are_of_no_use_are_named(self):
+        check = ("inspect", self.model, "--check-head", "--head")
+        zeros = write_head("zeros.safetensors", head_shapes(self.model), size=0)
+        told = cli.run(*check, zeros, env=self.env, check=1)
+        self.assertIn(b"useless: its output is constant, it drafts token 0 alone", told.stdout)
+        report = cli.run_json(*check, zeros, env=self.env, check=1)
+        self.assertEqual(report["head"]["check"]["verdict"], "constant")
+        self.assertEqual(report["head"]["check"]["constant"], 0)
+        found = cli.run_json(*check, self.head(), env=self.env, check=1)["head"]["check"]
+        self.assertEqual(found["verdict"], "useless")
+        self.assertLess(found["accepted"], found["drafted"] / 4)
+        self.assert_refused("inspect", self.model, "--check-head", env=self.env,
+                            says="no draft head was found")
 
     def test_a_head_of_another_model_is_a_warning(self):
         head = self.head(metadata={"paceline.trunk_sha256": "0" * 64})

@@ -28,6 +28,8 @@ class Probe(cli.CliTest):
             self.assertEqual(report["widths"], [2, 3, 5, 8, 16])
             self.assertGreaterEqual(report["positions"], 256)
             self.assertIsNone(report["first_difference"])
+            self.assertGreater(report["trees"], 10)
+            self.assertGreater(report["tree_rows"], 10 * report["trees"])
         shown = cli.run("probe", cli.model(), "--threads", "1", check=0).stdout.decode()
         self.assertIn("verdict: exact", shown)
 

@@ -124,6 +124,8 @@ class SideBySide(cli.CliTest):
         self.assert_refused("report", says="REPORT is missing")
         self.assert_refused("report", a, says="two reports")
         self.assert_refused("report", a, a, says="twice")
+        both = cli.path("both")
+        self.assert_refused("report", a, "--json", both, "--html", both, says="where --html goes")
         self.assert_refused("report", a, cli.path("nowhere"), says="nowhere")
         self.assert_refused("report", a, cli.write("t.json", "text"), says="t.json")
         self.assert_refused("report", a, cli.write("u.json", "{}"), says="u.json")

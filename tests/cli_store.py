@@ -46,6 +46,11 @@ class Store(cli.CliTest):
         self.assertEqual(arm["drafter"], "union")
         self.assertEqual(after["store_sha256"], sha256_of(self.learnt()))
         self.assertEqual(after["store_bytes"], os.path.getsize(self.learnt()))
+        inspected = cli.run_json("inspect", self.model, env=self.env)["store"]
+        self.assertEqual((inspected["file"], inspected["file_bytes"], inspected["tokens"]),
+                         (self.learnt(), os.path.getsize(self.learnt()), 60))
+        told = cli.run("inspect", self.model, env=self.env, check=0).stdout.decode()
+        self.assertIn(f"store           {self.learnt()}, ", told)
         self.assertTrue(after["identical"])
         self.assertEqual(arm["token_ids"], before["results"][0]["arms"][0]["token_ids"])
         self.assertGreater(arm["accepted_by_source"]["store"], 20, "it knows this answer")

@@ -29,6 +29,7 @@ class Trace(cli.CliTest):
         self.assertEqual(found["verdict"], "same")
         self.assertEqual(found["positions"], report["positions"])
         self.assertEqual(found["delta_quantiles"]["max"], 0)
+        self.assertEqual(found["moved"], 0)
         self.assertEqual(found["kl"], 0)
         self.assertEqual(found["disagreement"], 0)
         self.assertEqual(found["rank_of_reference"][0], report["positions"])
@@ -46,6 +47,7 @@ class Trace(cli.CliTest):
         wide, _ = self.trace("wide.trace", "--width", "5", "--kernels", "wide")
         found = cli.run_json("trace-compare", plain, wide, check=None)
         self.assertGreater(found["delta_quantiles"]["max"], 0)
+        self.assertGreater(found["moved"], found["positions"] / 2)
         self.assertGreater(found["kl"], 0)
 
     def test_exit_status_says_how_decided(self):
@@ -107,6 +109,16 @@ class Trace(cli.CliTest):
         for place in ("", "-", cli.FOLDER, cli.path("nowhere/gaps"), cli.model()):
             self.assert_refused(*run, place, says="--gap-log")
         text = cli.write("places.txt", words(40))
+        gguf = cli.model("q4_1")
+        with open(gguf, "rb") as file:
+            before = file.read()
+        for place in (gguf, text):
+            self.assert_refused("trace", gguf, "--text-file", text, "--prefill", "8", "--out",
+                                place, says="that is what is to be read")
+        self.assert_refused("trace", gguf, "--text-file", text, "--prefill", "8", "--out",
+                            cli.path("t"), "--json", text, says="that is what is to be read")
+        with open(gguf, "rb") as file:
+            self.assertEqual(file.read(), before)
         trace = ("trace", cli.model(), "--text-file", text, "--prefill", "8", "--out")
         for place in ("", cli.FOLDER, cli.FOLDER + "/", cli.path("nowhere/trace"), pipe):
             self.assert_refused(*trace, place)

@@ -1,5 +1,6 @@
 """collect, train and replay as a script runs them, on tiny models."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -44,6 +45,11 @@ def dump(family, kind="f32"):
     return folder
 
 
+def manifest(folder):
+    with open(os.path.join(folder, "manifest.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 SHORT = ["--new", "--steps", "8", "--evaluate-every", "4", "--batch", "4", "--shortlist", "64"]
 
 
@@ -71,6 +77,63 @@ class TrainTest(CliTest):
                             "--drafter", "mtp", "--depth", "3", "--limit", "4")
         self.assertEqual(replayed["rounds"], trained["best"]["rounds"])
         self.assertEqual(replayed["joint_acceptance"], trained["best"]["joint_acceptance"])
+
+    def test_drafts_of_the_engine_are_made_again(self):
+        """What a dump says that this head drafted, the trainer drafts before its first step."""
+        head, folder = path("drafting.safetensors"), path("dump with drafts")
+        run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)
+        run("collect", model(), "--prompts", prompts(4, 20), "--max-tokens", "40", "--temperature",
+            "1", "--ignore-eos", "--head", head, "--depth", "3", "--out", folder, check=0)
+        plain, drafted = (manifest(name) for name in (dump("llama"), folder))
+        with open(head, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+        self.assertEqual({stream["head_sha256"] for stream in drafted}, {digest})
+        self.assertEqual([stream["positions"] for stream in drafted],
+                         [stream["positions"] for stream in plain])
+        tune = ["--steps", "1", "--batch", "2", "--out", path("tuned.safetensors")]
+        html = path("train.html")
+        report = run_json("train", model(), "--dump", folder, "--head", head, *tune, "--html", html)
+        self.assertGreater(report["drafts_compared"], 500)
+        with open(html, encoding="utf-8") as page:
+            self.assertIn("Acceptance over steps", page.read())
+        # Another head says nothing of those drafts, nor does a dump without them.
+        other = path("other.safetensors")
+        run_json("train", model(), "--dump", dump("llama"), "--out", other, *SHORT, "--seed", "2")
+        report = run_json("train", model(), "--dump", folder, "--head", other, *tune)
+        self.assertEqual(report["drafts_compared"], 0)
+        plain = run_json("train", model(), "--dump", dump("llama"), "--head", head, *tune)
+        self.assertEqual(plain["drafts_compared"], 0)
+
+    def test_some_answers_are_probed_where_there_is_a_head(self):
+        head, folder = path("probing.safetensors"), path("probed dump")
+        run_json("train", model(), "--dump", dump("llama"), "--out", head, *SHORT)
+        made = []
+        for i, extra in enumerate(([], ["--head", head], ["--head", head, "--depth", "0"])):
+            run("collect", model(), "--prompts", prompts(40, 160), "--max-tokens", "8",
+                "--ignore-eos", *extra, "--out", f"{folder} {i}", check=0)
+            made.append(manifest(f"{folder} {i}"))
+        plain, probed, none = made
+        self.assertEqual(none, plain)
+        drafts = {"head_sha256": None, "sources": None, "offset": None, "bytes": None}
+        self.assertEqual([{**stream, **drafts} for stream in probed],
+                         [{**stream, **drafts} for stream in plain])
+        with_drafts = [stream for stream in probed if "head_sha256" in stream]
+        self.assertTrue(0 < len(with_drafts) < 20, len(with_drafts))  # one in 64 of 200, by their ids
+        self.assertEqual([stream["sources"].count("mtp") for stream in with_drafts],
+                         [1] * len(with_drafts))
+        self.assert_refused("collect", model(), "--prompts", prompts(4, 20), "--depth", "2", "--out",
+                            path("no head"), says="no draft head was found")
+        self.assertFalse(os.path.exists(path("no head")))
+
+    def test_a_dump_without_a_whole_stream_is_not_replayed(self):
+        folder = path("cut dump")
+        shutil.copytree(dump("llama"), folder)
+        shard = os.path.join(folder, "shard-00000.pldump")
+        with open(shard, "rb") as file:
+            header = int.from_bytes(file.read(16)[12:], "little")
+        os.truncate(shard, (64 + header + 63) // 64 * 64 + 100)
+        self.assert_refused("replay", model(), "--dump", folder, "--depth", "2",
+                            says="no whole stream")
 
     def test_fine_tuning_begins_with_the_head_that_it_is_given(self):
         first = path("first.safetensors")

@@ -52,7 +52,7 @@ class BadFlags(cli.CliTest):
                 ("--presence-penalty", ["1e9", "inf"]), ("--frequency-penalty", ["-1e9", "nan"]),
                 ("--logit-bias", ["", "5", "5:1", "5=", "=1", "-1=1", "5=nan", "5=inf", "5=1e31",
                                   "5=1,", "5=1,6"]),
-                ("--numerics", ["fast", ""]), ("--kernels", ["fast"]), ("--tree", ["8"]),
+                ("--numerics", ["fast", ""]), ("--kernels", ["fast"]), ("--tree", ["32", "-1", "two"]),
                 ("--head", [""]), ("--store", [""])]:
             for value in bad:
                 prompt = [] if flag == "--prompt-ids" else ["--prompt-ids", "1,2"]
@@ -218,6 +218,34 @@ class Streams(cli.CliTest):
         self.assertEqual(told.stderr, b"paceline: standard output cannot be written\n")
         self.assertEqual(self.status("2>/dev/full", "generate", cli.model(), "--prompt-ids", "1",
                                      "--max-tokens", "4").returncode, 0)
+
+
+class Outputs(cli.CliTest):
+    def test_what_is_read_is_never_written_over(self):
+        prompts = cli.write("kept.jsonl", '{"prompt": "a b c"}\n')
+        script = cli.write("kept drafts.txt", "1,2,3\n")
+        floors = cli.write("kept floors.json", '{"speedup": {"*": 0}}')
+        model = cli.model()
+        run = (model, "--raw", "--prompts", prompts, "--max-tokens", "4", "--depths", "0,2")
+        scripted = ("--drafter", "scripted", "--drafts", script)
+        for command, flag, place in (
+                (("generate", *run), "--json", prompts), (("generate", *run), "--html", prompts),
+                (("bench", *run), "--json", prompts), (("bench", *run), "--html", prompts),
+                (("generate", *run, *scripted), "--json", script),
+                (("bench", *run, "--floors", floors), "--json", floors),
+                (("drift", *run, "--out", cli.path("never")), "--json", prompts),
+                (("collect", model, "--prompts", prompts, "--out", cli.path("never")), "--json",
+                 prompts)):
+            self.assert_refused(*command, flag, place, says="that is what is to be read")
+        both = cli.path("both")
+        one = ("generate", model, "--raw", "--prompt", "a", "--max-tokens", "4", "--depth", "0")
+        self.assert_refused(*one, "--json", both, "--html", both, says="where --html goes")
+        self.assert_refused(*one, "--gap-log", both, "--json", both, says="where --gap-log goes")
+        self.assertFalse(os.path.exists(both))
+        self.assertFalse(os.path.exists(cli.path("never")))
+        for path, text in ((prompts, '{"prompt": "a b c"}\n'), (script, "1,2,3\n")):
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// The text of a run is the same whatever the depth, the drafter, the threads, the instruction set
-// and the sequences beside it: a pairwise cover of all of these over a real model.
+// The text of a run is the same whatever the depth, the drafter, its trees, the threads, the
+// instruction set and the sequences beside it: a pairwise cover of all of these over a real model.
 //
 //   equality_cover [MODEL] [--quick] [--tokens N] [--from ROW]
 //
@@ -36,9 +36,10 @@ enum Factor {
   kBatch,
   kTemperature,
   kDrafter,
+  kTree,
   kLength
 };
-constexpr int kFactors = 9;
+constexpr int kFactors = 10;
 using Row = std::array<int, kFactors>;  // index of each factor's value
 
 // The other numerics, whose texts are their own where weights are bf16: against its own plain runs.
@@ -47,6 +48,10 @@ constexpr int kThreadCounts[] = {1, 2, 3};
 constexpr WeightsType kWeightTypes[] = {WeightsType::Native, WeightsType::BF16};
 constexpr int kBatches[] = {1, 2, 5, 8};
 constexpr double kTemperatures[] = {0, 0.8};
+constexpr DrafterKind kDrafters[] = {DrafterKind::Lookup, DrafterKind::Scripted,
+                                     DrafterKind::Union};
+constexpr const char* kDrafterNames[] = {"lookup", "scripted", "union"};
+constexpr int kTrees[] = {0, 3, 8, 31};  // scripts are chains
 
 // Rows that cover every pair of values, greedily: of some random rows around a pair that is still
 // missing, the one that brings most.
@@ -105,7 +110,7 @@ class Cover {
   // first: the row to begin with.
   int run(size_t first) {
     std::vector<Row> rows = pairwise({static_cast<int>(texts_.size()), 9, quick_ ? 2 : 3,
-                                      static_cast<int>(tables_.size()), 2, 4, 2, 2, 2});
+                                      static_cast<int>(tables_.size()), 2, 4, 2, 3, 4, 2});
     // Rows of one engine stand together; references come first, on an engine of their own.
     std::stable_sort(rows.begin(), rows.end(),
                      [](const Row& a, const Row& b) { return engine_of(a) < engine_of(b); });
@@ -238,11 +243,12 @@ class Cover {
     }
     different_ += different;
     std::printf(
-        "row %3zu  %-14s %d threads, %-6s, batch %d, prompt %d%s, depth %d %s, T %.1f: %s\n", index,
-        tables_[row[kTable]].c_str(), kThreadCounts[row[kThreads]],
+        "row %3zu  %-14s %d threads, %-6s, batch %d, prompt %d%s, depth %d %s, tree %d, T %.1f: "
+        "%s\n",
+        index, tables_[row[kTable]].c_str(), kThreadCounts[row[kThreads]],
         row[kWeights] == 0 ? "native" : "bf16", batch, row[kPrompt], is_long(row) ? " long" : "",
-        row[kDepth], row[kDrafter] == 0 ? "lookup" : "scripted", kTemperatures[row[kTemperature]],
-        different == 0 ? "same" : "DIFFERENT");
+        row[kDepth], kDrafterNames[row[kDrafter]], kTrees[row[kTree]],
+        kTemperatures[row[kTemperature]], different == 0 ? "same" : "DIFFERENT");
     std::fflush(stdout);
   }
 
@@ -250,7 +256,8 @@ class Cover {
     const Wanted what = wanted(row, k);
     Request one = request(engine, what, n_tokens(row));
     one.depth = (row[kDepth] + 4 * k) % 9;
-    one.drafter = (row[kDrafter] + k) % 2 == 0 ? DrafterKind::Lookup : DrafterKind::Scripted;
+    one.drafter = kDrafters[(row[kDrafter] + k) % 3];
+    if (one.drafter != DrafterKind::Scripted) one.tree = kTrees[(row[kTree] + k) % 4];
     one.script = references_[what];
     // Wrong drafts at changing distances, so that rejects fall on every depth.
     for (size_t i = 2, gap = 1; i < one.script.size(); i += gap, gap = gap % 11 + 1)

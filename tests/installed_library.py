@@ -1,9 +1,10 @@
 """Installs the build into a folder and uses what stands there as another project would: the program,
-and an example built with find_package(paceline).
+the heads that it finds, and an example built with find_package(paceline).
 
 usage: installed_library.py REPOSITORY BUILD_FOLDER CMAKE CXX SANITIZERS
 """
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -32,6 +33,18 @@ def main(repository, build, cmake, compiler, sanitizers=""):
         model = folder / "model"
         run(prefix / "bin/paceline", "synth", "--family", "llama", "--size", "tiny", "--type", "f32",
             "--out", model)
+
+        # Heads and stores stand where the installed program looks for them, whole.
+        heads = prefix / "share/paceline/heads"
+        for kind in ("*.safetensors", "*.plstore"):
+            for file in (pathlib.Path(repository) / "heads").glob(kind):
+                if (heads / file.name).read_bytes() != file.read_bytes():
+                    sys.exit(f"{heads / file.name} is not the one of the repository")
+        told = run("env", "-C", folder, f"HOME={folder}", "XDG_DATA_HOME=", prefix / "bin/paceline",
+                   "inspect", model, "--json", "-")
+        reason = json.loads(told)["head"]["reason"]
+        if str(heads) not in reason:
+            sys.exit(f"the installed program does not look in {heads}: {reason}")
 
         project = folder / "project"
         project.mkdir()

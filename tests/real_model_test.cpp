@@ -13,8 +13,10 @@
 #include "kernels/choose.h"
 #include "measure/reading.h"
 #include "models/head_support.h"
+#include "spec/sampling.h"
 #include "spec/store_builder.h"
 #include "tests/real_runs.h"
+#include "tests/toy_runs.h"
 
 namespace paceline {
 namespace {
@@ -174,6 +176,62 @@ TEST(RealModel, SpeculativeTextIsThePlainText) {
       const auto texts = generate_together(engine, requests);
       for (size_t k = 0; k < texts.size(); ++k)
         ASSERT_EQ(texts[k], plain[i]) << "prompt " << i << ", run " << k << ", " << threads;
+    }
+  }
+}
+
+// Trees of 1 to 31 drafts of any shape, with the right path at changing places among wrong ones and
+// branches that share tokens, under both accept rules.
+TEST(RealModel, RandomTreesWriteThePlainText) {
+  int64_t on_branches = 0;  // rounds whose path is not the block's first rows
+  std::vector<std::vector<TokenId>> plain;
+  for (const int threads : {2, 1}) {
+    const Engine engine = open({.threads = threads});
+    const Model& model = engine.model();
+    const auto prompts = parity_prompts(engine);
+    for (size_t i = 0; i < 2 * prompts.size(); ++i) {
+      const int nodes = std::min(kMostNodes, 1 << (i % 6));
+      SampledRule sampled({.temperature = 0.8, .seed = 40 + i}, model.info().vocab_size,
+                          *kernel_tables().back());
+      ToyRunOptions options{.prompt = prompts[i / 2],
+                            .budget = threads == 2 ? 256 : 64,
+                            .depth = kMostDrafts,
+                            .nodes = nodes,
+                            .rule = i % 2 == 0 ? nullptr : &sampled};
+      if (threads == 2) plain.push_back(toy_plain(model, options));
+      RandomTreeDrafter drafter(plain[i], static_cast<unsigned>(i));
+      const ToyRun run = toy_run(model, drafter, options);
+      ASSERT_EQ(run.error, "");
+      plain[i].resize(run.tokens.size());
+      ASSERT_EQ(run.tokens, plain[i]) << "run " << i << ", " << threads << " threads";
+      for (const RoundStats& round : run.rounds)
+        on_branches += round.n_accepted > 0 && round.standing().back() + 1 > round.n_accepted;
+    }
+  }
+  EXPECT_GT(on_branches, 200);
+}
+
+// The trees of the drafters themselves, several sequences in one pass.
+TEST(RealModel, TheUnionsTreesWriteThePlainText) {
+  const fs::path heads = fs::path(PACELINE_SOURCE_DIR) / "heads";
+  for (const int threads : {2, 1}) {
+    const Engine engine = open({.threads = threads,
+                                .head = heads / "smollm2-135m-instruct-q4_1.safetensors",
+                                .store = heads / "smollm2-135m-instruct-q4_1.plstore"});
+    for (const auto& prompt : parity_prompts(engine)) {
+      for (const double temperature : {0.0, 0.8}) {
+        Request request{.prompt = prompt, .max_tokens = threads == 2 ? 256 : 64, .depth = 0};
+        request.sampling.temperature = temperature;
+        request.sampling.seed = 9;
+        const auto plain = generate(engine, request);
+        std::vector<Request> requests;
+        for (const DraftShape& shape : {DraftShape{1, 3}, {4, 8}, {8, 15}, {16, 31}, {}}) {
+          request.depth = shape.depth;
+          request.tree = shape.tree;
+          requests.push_back(request);
+        }
+        for (const auto& text : generate_together(engine, requests)) ASSERT_EQ(text, plain);
+      }
     }
   }
 }

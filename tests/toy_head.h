@@ -1,5 +1,5 @@
 // A draft head without arithmetic over the toy trunk. What a row gives depends on every row of its
-// module before it, so a row that was lost, kept too long, or paired with another token or hidden
+// module on its path, so a row that was lost, kept too long, or paired with another token or hidden
 // changes every draft behind it.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/table.h"
 #include "models/draft_head.h"
 #include "tests/toy_model.h"
 
@@ -38,7 +39,7 @@ class ToyHeadCache final : public SequenceState {
  public:
   explicit ToyHeadCache(int capacity, std::vector<ToyHeadRows> rows = {})
       : SequenceState(capacity, static_cast<int>(rows.size())), rows_(std::move(rows)) {
-    rows_.resize(static_cast<size_t>(std::max(capacity, length())) + 1);
+    rows_.resize(static_cast<size_t>(std::max(capacity, length()) + kMostTreeRows) + 1);
   }
   int64_t bytes() const override { return std::ssize(rows_) * 8; }
   // Whole pages of 64, as real caches.
@@ -50,19 +51,24 @@ class ToyHeadCache final : public SequenceState {
   }
   void append_bytes(int, std::vector<std::byte>&) const override {}
 
-  // Row `position`, behind the one before it.
+  // A row of the block, behind the one that it continues.
   const ToyHeadRows& read(const Block& open, int row, int module, std::span<const float> hidden,
                           TokenId token) {
     open_block(open);
-    const int position = open.positions()[row];
-    ToyHeadRows& at = rows_[position];
-    at = position > 0 ? rows_[position - 1] : ToyHeadRows();
+    const int before = length() + open.parents()[row];  // kNoParent: the last committed one
+    ToyHeadRows& at = rows_[length() + row];
+    at = before >= 0 ? rows_[before] : ToyHeadRows();
     at.read(module, hidden, token);
     return at;
   }
 
  private:
-  std::vector<ToyHeadRows> rows_;  // by position
+  void keep(std::span<const int> path) override {
+    for (int i = 0; i < static_cast<int>(path.size()); ++i)
+      rows_[length() + i] = rows_[length() + path[i]];
+  }
+
+  std::vector<ToyHeadRows> rows_;  // by slot
 };
 
 struct ToyHeadWorkspace final : HeadWorkspace {
@@ -98,16 +104,18 @@ class ToyHead final : public DraftHead {
   }
   Result<std::unique_ptr<HeadWorkspace>> make_workspace(int) const override {
     auto workspace = std::make_unique<ToyHeadWorkspace>();
-    workspace->logits.resize(static_cast<size_t>(info_.draft_vocabulary));
+    workspace->logits.resize(static_cast<size_t>(kMostTreeRows) * info_.draft_vocabulary);
     return std::unique_ptr<HeadWorkspace>(std::move(workspace));
   }
 
   HeadOut forward(const HeadRows& in, HeadState& state, HeadWorkspace& workspace) const override {
     auto& memory = static_cast<ToyHeadWorkspace&>(workspace);
     const auto n = static_cast<int>(in.tokens.size());
-    const Block& open = state.append(in.module, in.tokens);
+    const Block& open = state.append(in.module, in.tokens, in.parents);
     auto& cache = static_cast<ToyHeadCache&>(state.cache(in.module));
     const Mat<float> next(memory.next.data(), in.n_next, ToyModel::kDim);
+    check(in.n_logits <= in.n_next && in.n_logits <= kMostTreeRows, "scores have room");
+    const Mat<float> logits(memory.logits.data(), in.n_logits, info_.draft_vocabulary);
     for (int i = 0; i < n; ++i) {
       const int row = open.rows() - n + i;
       if (trace != nullptr) {
@@ -118,9 +126,9 @@ class ToyHead final : public DraftHead {
       const ToyHeadRows& read = cache.read(open, row, in.module, in.hidden.row(i), in.tokens[i]);
       if (i < n - in.n_next) continue;
       std::ranges::copy(read.next(), next.row(i - (n - in.n_next)).begin());
-      if (i == n - 1 && in.logits) score(read, in.tokens[i], memory.logits);
+      if (i >= n - in.n_logits) score(read, in.tokens[i], logits.row(i - (n - in.n_logits)));
     }
-    return {.next = next, .logits = in.logits ? std::span(memory.logits) : std::span<float>()};
+    return {.next = next, .logits = logits};
   }
 
   // What it drafts behind a row that ended with this token.

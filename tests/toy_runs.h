@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct ToyRunOptions {
   std::vector<TokenId> prompt = {3, 1, 4, 1, 5};
   int budget = 64;
   int depth = 4;
+  int nodes = 0;  // drafts of a tree; 0: a chain
   TokenId end = -1;
   DepthPolicy* policy = nullptr;
   const CostModel* costs = nullptr;
@@ -59,7 +61,8 @@ inline ToyRun toy_run(const Model& model, Drafter& drafter, const ToyRunOptions&
   auto state = model.make_state(n_prompt + options.budget - 1, CacheType::F32);
   auto workspace = model.make_workspace(kPrefillRows, kPrefillRows);
   check(state && workspace, "a toy's sequence fits into memory");
-  Sequence seq = make_sequence(std::move(*state), options.budget, options.depth);
+  const Depth depth = {options.depth, options.nodes, options.policy, options.costs};
+  Sequence seq = make_sequence(std::move(*state), options.budget, depth.most_drafts());
   RecordingSink sink(options.budget, options.end, options.rule == nullptr);
   drafter.begin(options.prompt, n_prompt + options.budget);
   rule.begin(options.prompt, n_prompt + options.budget);
@@ -70,8 +73,7 @@ inline ToyRun toy_run(const Model& model, Drafter& drafter, const ToyRunOptions&
   bool goes_on = first && *first == Progress::Goes;
   if (options.check_round) options.check_round(seq, sink.tokens);
   while (goes_on) {
-    const auto round = run_round(seq, model, **workspace, drafter,
-                                 {options.depth, options.policy, options.costs}, rule, sink);
+    const auto round = run_round(seq, model, **workspace, drafter, depth, rule, sink);
     if (!round) {
       run.error = round.error().message;
       break;
@@ -87,6 +89,7 @@ inline ToyRun toy_run(const Model& model, Drafter& drafter, const ToyRunOptions&
 inline std::vector<TokenId> toy_plain(const Model& model, ToyRunOptions options = {}) {
   SilentDrafter none;
   options.depth = 0;
+  options.nodes = 0;
   options.policy = nullptr;
   options.check_round = nullptr;
   return toy_run(model, none, options).tokens;
@@ -120,6 +123,45 @@ class PlaceDrafter : public Drafter {
   double miss_rate_;
   size_t n_output_ = 0;
   uint64_t random_ = 1;
+};
+
+// Random trees: of any shape, with the right path to a random depth at random places among the
+// others, and siblings and branches that share tokens.
+class RandomTreeDrafter : public PlaceDrafter {
+ public:
+  RandomTreeDrafter(std::vector<TokenId> plain, unsigned seed)
+      : PlaceDrafter(plain, 0), plain_(std::move(plain)), random_(seed) {}
+  void begin(std::span<const TokenId> prompt, int capacity) override {
+    PlaceDrafter::begin(prompt, capacity);
+    n_output_ = 0;
+  }
+  void observe(std::span<const TokenId> tokens, Mat<const float> hidden) override {
+    PlaceDrafter::observe(tokens, hidden);
+    n_output_ += tokens.size();
+  }
+  bool grows() const override { return true; }
+  int grow(const DraftRoom& room, GrowthRule& /*rule*/) override {
+    const int n = static_cast<int>(random_() % (room.out.size() + 1));
+    int tip = kPending;  // of the right path
+    for (int i = 0; i < n; ++i) {
+      const int tip_depth = depth_of(room.out, tip);
+      const bool right = tip_depth < room.depth && random_() % 3 == 0;
+      int parent = right ? tip : static_cast<int>(random_() % (i + 1)) - 1;
+      if (depth_of(room.out, parent) >= room.depth) parent = kPending;
+      const size_t at = n_output_ + static_cast<size_t>(depth_of(room.out, parent));
+      const TokenId next = at < plain_.size() ? plain_[at] : 0;
+      Draft draft = {.token = right ? next : static_cast<TokenId>((next + 1 + random_() % 3) % 300),
+                     .back = back_to(parent, i)};
+      room.out[i] = draft;
+      if (right) tip = i;
+    }
+    return n;
+  }
+
+ private:
+  std::vector<TokenId> plain_;
+  size_t n_output_ = 0;
+  std::mt19937 random_;
 };
 
 }  // namespace paceline

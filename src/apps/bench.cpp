@@ -51,12 +51,15 @@ struct BenchFlags {
 Result<void> check_flags(BenchFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (auto ok = given.decode.check(); !ok) return ok;
-  if (auto ok = given.json.check(given.model.model); !ok) return ok;
-  if (auto ok = given.html.check(given.model.model); !ok) return ok;
-  auto& depths = given.spec.depths;
-  if (depths[0] != 0) {  // the plain arm is what the others are held against
-    depths.erase(std::remove(depths.begin(), depths.end(), 0), depths.end());
-    depths.insert(depths.begin(), 0);
+  std::vector<std::string> inputs = {given.model.model};
+  for (const auto& files : {given.prompts.files(), given.spec.files()})
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  if (given.floors) inputs.push_back(*given.floors);
+  if (auto ok = check_outputs({given.json.file(), given.html.file()}, inputs); !ok) return ok;
+  auto& arms = given.spec.arms;
+  if (arms[0].depth != 0) {  // the plain arm is what the others are held against
+    std::erase_if(arms, [](const DraftShape& arm) { return arm.depth == 0; });
+    arms.insert(arms.begin(), DraftShape{.depth = 0});
   }
   if (given.quick) given.decode.max_tokens = std::min(given.decode.max_tokens, 48);
   if (given.repeats == 0) given.repeats = given.quick ? 1 : 2;
@@ -143,7 +146,10 @@ int bench(Args args) {
   given.model.add(flags);
   given.prompts.add(flags);
   given.decode.add(flags, 128, false);
-  given.spec.add(flags, "arms, depth 0 added in front (default: 0,auto)", {0, kAutoDepth});
+  given.spec.add(flags,
+                 "arms, depth 0 added in front, with the drafts of a tree behind a colon: "
+                 "0,4,8:15,auto (default: 0,auto)",
+                 {{.depth = 0}, DraftShape()});
   flags.group("Measuring");
   flags.integer("--repeats", given.repeats, 1, 1000,
                 "times each prompt is run in each arm (default: 2)");
@@ -225,7 +231,7 @@ int bench(Args args) {
 
   ProgressLine progress;
   measure::BenchOptions options;
-  options.depths = given.spec.depths;
+  options.arms = given.spec.arms;
   options.drafter = given.spec.kind();
   options.repeats = given.repeats;
   options.seconds = given.seconds;

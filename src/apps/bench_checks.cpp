@@ -4,6 +4,7 @@
 
 #include "apps/report_fields.h"
 #include "apps/say.h"
+#include "apps/spec_flags.h"
 
 namespace paceline::apps {
 namespace {
@@ -13,9 +14,7 @@ void add_noise(const std::vector<std::string>& reasons, Json& report) {
   report["noisy_because"] = reasons;
 }
 
-Json depth_json(const measure::ArmSummary& arm) {
-  return arm.depth == kAutoDepth ? Json("auto") : Json(arm.depth);
-}
+Json depth_json(const measure::ArmSummary& arm) { return shape_json(arm.shape)["depth"]; }
 
 }  // namespace
 

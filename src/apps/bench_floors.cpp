@@ -19,8 +19,8 @@ constexpr const char* kMeasures[] = {"speedup", "tokens_per_round"};
 
 std::optional<double> measured(const measure::ArmSummary& arm, const std::string& name) {
   if (name == "speedup") return arm.pairs > 0 ? std::optional(arm.speedup) : std::nullopt;
-  if (arm.rounds == 0) return std::nullopt;
-  return static_cast<double>(arm.round_tokens) / static_cast<double>(arm.rounds);
+  if (arm.counts.rounds == 0) return std::nullopt;
+  return static_cast<double>(arm.counts.round_tokens) / static_cast<double>(arm.counts.rounds);
 }
 
 std::string shown_category(const std::string& category) {
@@ -66,8 +66,8 @@ std::vector<HeldFloor> hold_floors(const BenchFloors& floors, const measure::Ben
       if (floor == of_categories.end()) floor = of_categories.find(kEvery);
       if (floor == of_categories.end()) continue;
       for (const measure::ArmSummary& arm : arms)
-        if (arm.depth != 0)
-          held.push_back({category, arm.depth, name, floor->second, measured(arm, name)});
+        if (arm.shape.depth != 0)
+          held.push_back({category, arm.shape, name, floor->second, measured(arm, name)});
     }
   }
   return held;
@@ -77,7 +77,8 @@ Json floors_json(const std::vector<HeldFloor>& held) {
   Json list = Json::array();
   for (const HeldFloor& floor : held) {
     list.push_back(Json{{"category", floor.category},
-                        {"depth", floor.depth == kAutoDepth ? Json("auto") : Json(floor.depth)},
+                        {"depth", shape_json(floor.shape)["depth"]},
+                        {"tree", shape_json(floor.shape)["tree"]},
                         {"measure", floor.measure},
                         {"floor", floor.floor},
                         {"found", floor.found ? Json(*floor.found) : Json(nullptr)},
@@ -92,7 +93,7 @@ void print_floors(const std::vector<HeldFloor>& held) {
   for (const HeldFloor& floor : held) {
     if (floor.holds()) continue;
     say("  {}, depth {}: {} {}, the floor is {}\n", shown_category(floor.category),
-        depth_name(floor.depth), floor.measure,
+        shape_name(floor.shape), floor.measure,
         floor.found ? fmt::format("{:.3f}", *floor.found) : "not measured", floor.floor);
   }
 }

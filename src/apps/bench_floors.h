@@ -27,7 +27,7 @@ Result<BenchFloors> read_bench_floors(const std::string& file,
 // A floor held against what was measured; none was measured: it does not hold.
 struct HeldFloor {
   std::string category;
-  int depth = 0;
+  DraftShape shape;
   std::string measure;
   double floor = 0;
   std::optional<double> found;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "apps/bench_checks.h"
@@ -17,6 +18,8 @@ namespace {
 using measure::ArmSummary;
 using measure::BenchResult;
 using measure::Interval;
+
+constexpr size_t kShownDepths = 6;  // in the table
 
 // None where there is nothing to divide by.
 std::optional<double> ratio(double a, double b) {
@@ -36,13 +39,29 @@ std::string shown(std::optional<double> value, int decimals) {
 }
 
 std::optional<double> tokens_per_round(const ArmSummary& arm) {
-  return ratio(arm.round_tokens, arm.rounds);
+  return ratio(arm.counts.round_tokens, arm.counts.rounds);
+}
+
+std::optional<double> rows_per_round(const ArmSummary& arm) {
+  return ratio(arm.counts.drafted + arm.counts.rounds, arm.counts.rounds);
 }
 
 // Share of rounds in which the drafts of depths 1 .. d all stood; none where none was drafted.
 std::optional<double> joint_acceptance(const ArmSummary& arm, size_t depth) {
-  if (arm.drafted_by_depth[depth - 1] == 0) return std::nullopt;
-  return ratio(arm.accepted_by_depth[depth - 1], arm.rounds);
+  if (arm.counts.drafted_by_depth[depth - 1] == 0) return std::nullopt;
+  return ratio(arm.counts.accepted_by_depth[depth - 1], arm.counts.rounds);
+}
+
+// The same over those rounds in which the draft before it stood.
+std::optional<double> conditional_acceptance(const ArmSummary& arm, size_t depth) {
+  if (arm.counts.drafted_by_depth[depth - 1] == 0) return std::nullopt;
+  const int64_t before = depth == 1 ? arm.counts.rounds : arm.counts.accepted_by_depth[depth - 2];
+  return ratio(arm.counts.accepted_by_depth[depth - 1], before);
+}
+
+int64_t all_accepted(const ArmSummary& arm) {
+  return std::accumulate(arm.counts.accepted_by_depth.begin(), arm.counts.accepted_by_depth.end(),
+                         int64_t{0});
 }
 
 Json by_position_json(const ArmSummary& arm) {
@@ -60,32 +79,31 @@ Json by_position_json(const ArmSummary& arm) {
 Json arm_json(const ArmSummary& arm) {
   Json joint = Json::array();
   Json conditional = Json::array();
-  int64_t before = arm.rounds;
-  int64_t all_accepted = 0;
-  for (size_t depth = 1; depth <= arm.accepted_by_depth.size(); ++depth) {
-    const int64_t accepted = arm.accepted_by_depth[depth - 1];
+  for (size_t depth = 1; depth <= arm.counts.accepted_by_depth.size(); ++depth) {
     joint.push_back(to_json(joint_acceptance(arm, depth)));
-    conditional.push_back(arm.drafted_by_depth[depth - 1] == 0 ? Json(nullptr)
-                                                               : to_json(ratio(accepted, before)));
-    before = accepted;
-    all_accepted += accepted;
+    conditional.push_back(to_json(conditional_acceptance(arm, depth)));
   }
   const bool paired = arm.pairs > 0;
   const Interval& interval = arm.speedup_interval;
-  const auto rounds = static_cast<double>(arm.rounds);
+  const auto rounds = static_cast<double>(arm.counts.rounds);
   return Json{
-      {"depth", arm.depth == kAutoDepth ? Json("auto") : Json(arm.depth)},
+      {"depth", shape_json(arm.shape)["depth"]},
+      {"tree", shape_json(arm.shape)["tree"]},
       {"drafter", arm.drafter},
       {"tokens", arm.tokens},
-      {"rounds", arm.rounds},
+      {"rounds", arm.counts.rounds},
       {"tokens_per_round", to_json(tokens_per_round(arm))},
-      {"drafted_by_depth", arm.drafted_by_depth},
-      {"accepted_by_depth", arm.accepted_by_depth},
-      {"drafted_by_source", by_source_json(arm.drafted_by_source)},
-      {"accepted_by_source", by_source_json(arm.accepted_by_source)},
+      {"drafted", arm.counts.drafted},
+      {"rows", arm.counts.drafted + arm.counts.rounds},
+      {"rows_per_round", to_json(rows_per_round(arm))},
+      {"calibration", calibration_json(arm.counts)},
+      {"drafted_by_depth", arm.counts.drafted_by_depth},
+      {"accepted_by_depth", arm.counts.accepted_by_depth},
+      {"drafted_by_source", by_source_json(arm.counts.drafted_by_source)},
+      {"accepted_by_source", by_source_json(arm.counts.accepted_by_source)},
       {"joint_acceptance", std::move(joint)},
       {"conditional_acceptance", std::move(conditional)},
-      {"expected_accepted", to_json(ratio(all_accepted, arm.rounds))},
+      {"expected_accepted", to_json(ratio(all_accepted(arm), arm.counts.rounds))},
       {"tokens_per_second", to_json(rate(arm.tokens_per_second))},
       {"speedup", paired ? Json(arm.speedup) : Json(nullptr)},
       {"speedup_interval", paired ? Json::array({interval.low, interval.high}) : Json(nullptr)},
@@ -130,18 +148,65 @@ Json round_cost_json(const measure::PassCosts& passes) {
 
 void print_arm(const ArmSummary& arm) {
   const bool paired = arm.pairs > 0;
-  say("{:<6}{:<9}{:>8}{:>9}{:>11}{:>10}  {:<14}{:>12}", depth_name(arm.depth), arm.drafter,
+  say("{:<6}{:<9}{:>8}{:>9}{:>11}{:>10}  {:<14}{:>12}", shape_name(arm.shape), arm.drafter,
       arm.tokens, shown(tokens_per_round(arm), 2), shown(rate(arm.tokens_per_second), 1),
       paired ? fmt::format("{:.2f}x", arm.speedup) : "-",
       paired ? fmt::format("[{:.2f}, {:.2f}]", arm.speedup_interval.low, arm.speedup_interval.high)
              : "-",
       shown(rate(arm.predicted_tokens_per_second), 1));
-  constexpr size_t kShown = 6;
-  const size_t n = std::min(arm.accepted_by_depth.size(), kShown);
+  const size_t n = std::min(arm.counts.accepted_by_depth.size(), kShownDepths);
   for (size_t depth = 1; depth <= n; ++depth) {
     say("{}{}", depth == 1 ? "   " : " ", shown(joint_acceptance(arm, depth), 2));
   }
   say("\n");
+}
+
+// What a round is made of, and what its drafts give.
+void print_rounds(const ArmSummary& arm) {
+  if (arm.counts.rounds == 0) return;
+  const double ms = 1e3 / static_cast<double>(arm.counts.rounds);
+  say("a round of depth {}: draft {:.3f}, verify {:.3f}, rest {:.3f} ms", shape_name(arm.shape),
+      arm.draft_seconds * ms, arm.verify_seconds * ms, arm.other_seconds * ms);
+  const size_t n = arm.counts.accepted_by_depth.size();
+  if (n == 0) return say("\n");
+  say("; {} rows a round, {} tokens a row; E {:.2f}; conditional acceptance",
+      shown(rows_per_round(arm), 2),
+      shown(ratio(arm.counts.round_tokens, arm.counts.rounds + arm.counts.drafted), 2),
+      static_cast<double>(all_accepted(arm)) / static_cast<double>(arm.counts.rounds));
+  for (size_t depth = 1; depth <= std::min(n, kShownDepths); ++depth)
+    say(" {}", shown(conditional_acceptance(arm, depth), 2));
+  say("\n");
+}
+
+// Of drafts whose place was reached, the share that stood, by how sure their source was.
+void print_calibration(const ArmSummary& arm) {
+  const RoundCounts& counts = arm.counts;
+  if (counts.drafted == 0) return;
+  say("depth {}: of the drafts whose place was reached these shares stood, by how sure their "
+      "source "
+      "was, 0 to {}\n",
+      shape_name(arm.shape), kEvidenceLevels - 1);
+  for (int source = 0; source < kDraftSources; ++source) {
+    for (const bool second : {false, true}) {
+      std::string line;
+      int64_t all = 0;
+      for (int level = 0; level < kEvidenceLevels; ++level) {
+        const auto kind =
+            static_cast<size_t>(evidence_kind({.source = static_cast<DraftSource>(source),
+                                               .evidence = static_cast<uint8_t>(level),
+                                               .second = second}));
+        const int64_t tested = counts.tested_by_evidence[kind];
+        constexpr int64_t kEnough = 20;
+        line += fmt::format("{:>5}", tested < kEnough
+                                         ? "-"
+                                         : shown(ratio(counts.stood_by_evidence[kind], tested), 2));
+        all += tested;
+      }
+      if (all > 0)
+        say("{:<9}{:<7}{:>7}{}\n", to_string(static_cast<DraftSource>(source)),
+            second ? "others" : "first", all, line);
+    }
+  }
 }
 
 // The cost model against the clock.
@@ -150,7 +215,7 @@ void print_predictions(const std::vector<ArmSummary>& arms) {
     const auto error = arm.prediction_error();
     if (!error) continue;
     say("cost model, depth {}: predicted {:.1f}, measured {:.1f} tokens/s, off by {:.1f} %\n",
-        depth_name(arm.depth), arm.predicted_tokens_per_second, arm.tokens_per_second,
+        shape_name(arm.shape), arm.predicted_tokens_per_second, arm.tokens_per_second,
         100 * *error);
   }
 }
@@ -185,6 +250,7 @@ void add_bench_json(const BenchResult& result, Json& report) {
   report["verify_position"] = result.passes.position;
   report["one_row_ms"] = result.passes.one_row_seconds * 1e3;
   report["draft_cost"] = result.draft_cost();
+  report["head_cost"] = to_json(result.head_cost);
   report["prediction_error"] = to_json(worst_prediction_error(result.arms));
   report["break_even"] = break_even_json(result);
   report["bandwidth"] = Json{{"reached", to_json(rate(result.reached_rate))},
@@ -210,8 +276,14 @@ void print_bench_table(const Json& report, const BenchResult& result) {
   for (const auto& [rows, r] : report["verify_multiplier"].items()) {
     say(" r({}) {:.2f}", rows, r.get<double>());
   }
-  say("\ndraft cost {:.4f} of a pass; depth 4 pays from {:.2f} tokens/round on\n",
-      result.draft_cost(), measure::break_even_tokens(result.passes, result.draft_cost(), 4));
+  say("\ndraft cost {:.4f} of a pass{}; pays from tokens/round on:", result.draft_cost(),
+      result.head_cost ? fmt::format(", a step of the head {:.4f}", *result.head_cost) : "");
+  for (int depth = 1; depth <= kMaxDepth; depth *= 2)
+    say(" depth {} {:.2f}", depth,
+        measure::break_even_tokens(result.passes, result.draft_cost(), depth));
+  say("\n");
+  for (const ArmSummary& arm : result.arms) print_rounds(arm);
+  for (const ArmSummary& arm : result.arms) print_calibration(arm);
   print_predictions(result.arms);
   if (result.limit_rate > 0) {
     say("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",

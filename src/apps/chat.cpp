@@ -68,7 +68,8 @@ Result<ArmResult> answer(const ChatFlags& flags, const Engine& engine,
   auto prompt = engine.encode_chat(messages);
   if (!prompt) return prompt.error();
   Request request = flags.decode.request(*std::move(prompt), flags.model.seed);
-  request.depth = flags.spec.depths[0];
+  request.depth = flags.spec.arms[0].depth;
+  request.tree = flags.spec.arms[0].tree;
   request.drafter = flags.spec.kind();
   request.allow_inexact = flags.spec.allow_inexact;
   TextSink sink(!flags.json.is_stdout(), use_color(static_cast<ColorChoice>(flags.color)));
@@ -125,7 +126,7 @@ int chat(Args args) {
   given.model.add(flags);
   flags.text("--system", "TEXT", given.system, "system message");
   given.decode.add(flags, 1024, false);
-  given.spec.add(flags, "one depth, as --depth", {kAutoDepth});
+  given.spec.add(flags, "one depth, as --depth", {DraftShape()});
   flags.group("Output");
   given.json.add_flag(flags);
   flags.choice("--color", {"auto", "always", "never"}, given.color,
@@ -135,14 +136,16 @@ int chat(Args args) {
   if (!outcome) return fail("chat", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(true); !ok) return fail("chat", ok.error());
-  if (given.spec.depths.size() != 1) {
+  if (given.spec.arms.size() != 1) {
     return fail("chat", {ErrorCode::BadUsage, "--depths wants one depth here; generate compares"});
   }
   if (given.spec.kind() == DrafterKind::Scripted) {
     return fail("chat", {ErrorCode::BadUsage, "--drafter scripted is for generate only"});
   }
   if (auto ok = given.decode.check(); !ok) return fail("chat", ok.error());
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("chat", ok.error());
+  std::vector<std::string> inputs = given.spec.files();
+  inputs.push_back(given.model.model);
+  if (auto ok = check_outputs({given.json.file()}, inputs); !ok) return fail("chat", ok.error());
 
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
   if (!engine) return fail("chat", engine.error());

@@ -35,6 +35,8 @@ struct CollectFlags {
   JsonFile json;
   std::optional<std::string> text;
   std::optional<std::string> records;
+  std::optional<std::string> head;
+  int depth = -1;  // of recorded drafts; -1: probes where there is a head
   int batch = 16;
   int limit = std::numeric_limits<int>::max();
 
@@ -52,16 +54,17 @@ Result<void> CollectFlags::check() const {
   if (text && (prompts.raw || prompts.system)) {
     return usage("--text is recorded as it is; --raw and --system go with prompts");
   }
-  if (records) {
-    std::vector<std::string> inputs = {model.model, *dump.folder};
-    for (const auto& file : {text, prompts.file})
-      if (file) inputs.push_back(*file);
+  std::vector<std::string> inputs = {model.model, *dump.folder};
+  for (const auto& file : {text, prompts.file, head})
+    if (file && *file != "-") inputs.push_back(*file);
+  if (records)
     if (auto ok = check_output("--records", *records, inputs); !ok) return ok;
-  }
+  if (text && (head || depth > 0))
+    return usage("--text is recorded as it is; --head and --depth go with prompts");
+  if (head && head->empty()) return usage("--head wants the name of a file");
   if (auto ok = decode.check(); !ok) return ok;
-  for (const std::string& file : {model.model, *dump.folder, records.value_or("")})
-    if (auto ok = json.check(file); !ok) return ok;
-  return {};
+  if (records) inputs.push_back(*records);
+  return check_outputs({json.file()}, inputs);
 }
 
 // What is to be recorded, as it was given and as the trunk reads it.
@@ -206,6 +209,10 @@ Result<CollectProgress> run(const CollectFlags& given, const Engine& engine,
   const CollectAnswers options = {
       .batch = given.batch,
       .rows = given.dump.rows(engine),
+      .depth = engine.head() == nullptr ? 0
+               : given.depth < 0        ? kProbeDepth
+                                        : given.depth,
+      .probes = given.depth < 0,
       .progress = [&](const CollectProgress& progress) { shown.show(progress); },
       .stop = interrupted};
   auto result = given.text
@@ -233,6 +240,12 @@ int collect(Args args) {
   given.dump.add(flags, "--out", "folder of the dump; streams that it has are skipped");
   flags.text("--records", "FILE", given.records,
              "then write the whole dump as records without header: pos, row, token, hidden");
+  flags.text("--head", "FILE", given.head,
+             "draft head whose drafts are recorded too (default: the one found for the model)");
+  flags.integer("--depth", given.depth, 0, kMaxDepth,
+                fmt::format("its drafts a round, recorded with every answer (default: {} with one "
+                            "answer in {}, where there is a head)",
+                            kProbeDepth, kProbeEvery));
   flags.integer("--batch", given.batch, 1, 128, "sequences side by side (default: 16)");
   flags.integer("--limit", given.limit, 1, std::numeric_limits<int>::max(),
                 "take the first N prompts or pieces only");
@@ -248,8 +261,11 @@ int collect(Args args) {
   const std::string prompts_sha256 = sources->sha256;
 
   catch_interrupts();
-  const auto engine = given.model.open();
+  const bool may_draft = !given.text && given.depth != 0;
+  const auto engine = given.model.open({.load = may_draft, .file = given.head.value_or("")});
   if (!engine) return fail("collect", engine.error());
+  if (given.depth > 0 && engine->head() == nullptr)
+    return fail("collect", {ErrorCode::NotFound, engine->no_head()});
   const auto prompts = encode(given, *engine, *std::move(sources));
   if (!prompts) return fail("collect", prompts.error());
   Request request = given.decode.request(prompts->front().ids, given.model.seed);

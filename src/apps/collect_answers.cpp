@@ -82,6 +82,11 @@ class Collector {
       request.prompt = prompt.ids;
       request.sampling.seed = seed_of(seed_, prompt.id);
       request.row_sink = &one->recorder;
+      if (drafts(prompt.id)) {
+        request.drafter = DrafterKind::Mtp;
+        request.depth = options_.depth;
+        request.tree = 0;
+      }
       auto generation = engine_.start(request);
       if (!generation) return in_prompt(prompt, generation.error());
       one->generation = std::move(*generation);
@@ -91,6 +96,11 @@ class Collector {
       ++n_begun_;
     }
     return {};
+  }
+
+  // Whatever was collected before, the same answers are probed.
+  bool drafts(std::string_view id) const {
+    return options_.depth > 0 && (!options_.probes || seed_of(0, id) % kProbeEvery == 0);
   }
 
   static Error in_prompt(const Prompt& prompt, const Error& error) {

@@ -31,9 +31,16 @@ struct CollectProgress {
   void count(const NewStream& stream);  // as written
 };
 
+inline constexpr int kProbeEvery = 64;
+inline constexpr int kProbeDepth = 4;
+
 struct CollectAnswers {
   int batch = 16;  // sequences side by side
   RowKind rows;
+  // Drafts of the head that are recorded with an answer, a round: of all answers or, as probes, of
+  // one in kProbeEvery, by its id.
+  int depth = 0;
+  bool probes = false;
   std::function<void(const CollectProgress&)> progress;
   std::function<bool()> stop;  // looked at between steps; what is not written then is lost
 };

@@ -41,7 +41,7 @@ struct DriftFlags {
 
 // One run over all prompts.
 struct Arm {
-  int depth = 0;
+  DraftShape shape;
   std::string drafter;
   std::vector<measure::IdStream> streams;
   int64_t round_tokens = 0;
@@ -64,7 +64,7 @@ struct Arm {
   double tokens_per_second() const {
     return seconds > 0 ? static_cast<double>(round_tokens) / seconds : 0;
   }
-  Json depth_json() const { return depth == kAutoDepth ? Json("auto") : Json(depth); }
+  Json depth_json() const { return shape_json(shape)["depth"]; }
 };
 
 Json flip_json(const std::optional<measure::Flip>& flip) {
@@ -163,19 +163,26 @@ Json forced_flip_json(int prompt, const measure::ForcedFlip& flip) {
 }
 
 Request request_for(const DriftFlags& given, const Prompt& prompt,
-                    const std::vector<std::vector<TokenId>>& scripts, size_t index, int depth) {
+                    const std::vector<std::vector<TokenId>>& scripts, size_t index,
+                    const DraftShape& shape) {
   Request request = given.decode.request(prompt.ids, given.model.seed);
   request.drafter = given.spec.kind();
   request.allow_inexact = given.spec.allow_inexact;
-  request.depth = depth;
+  request.depth = shape.depth;
+  request.tree = shape.tree;
   if (!scripts.empty()) request.script = scripts[index];
   return request;
 }
 
 int run_model(DriftFlags& given) {
-  if (given.spec.depths.size() != 2)
-    return fail("drift", {ErrorCode::BadUsage, fmt::format("--depths wants two arms, not {}",
-                                                           given.spec.depths.size())});
+  if (given.spec.arms.size() != 2)
+    return fail("drift", {ErrorCode::BadUsage,
+                          fmt::format("--depths wants two arms, not {}", given.spec.arms.size())});
+  if (given.spec.arms[0] == given.spec.arms[1])
+    return fail("drift", {ErrorCode::BadUsage,
+                          fmt::format("--depths names {} twice; comparing a run with itself shows "
+                                      "nothing",
+                                      shape_name(given.spec.arms[0]))});
   if (!given.out || given.out->empty())
     return fail("drift", {ErrorCode::BadUsage, "wants --out DIR, where both streams are written"});
   const auto sources = given.prompts.any()
@@ -191,8 +198,8 @@ int run_model(DriftFlags& given) {
   const auto prompts = given.prompts.encode(*sources, *engine);
   if (!prompts) return fail("drift", prompts.error());
   for (size_t i = 0; i < prompts->size(); ++i) {
-    auto ok = check_request(
-        *engine, request_for(given, (*prompts)[i], *scripts, i, given.spec.depths.back()));
+    auto ok = check_request(*engine,
+                            request_for(given, (*prompts)[i], *scripts, i, given.spec.arms.back()));
     if (!ok) return fail("drift", ok.error());
   }
   const fs::path folder(*given.out);
@@ -214,8 +221,9 @@ int run_model(DriftFlags& given) {
   measure::Forced forced;
   Json first_forced;
   for (int i = 0; i < 2; ++i) {
-    arms[i].depth = given.spec.depths[i];
-    widths[i] = (arms[i].depth == kAutoDepth ? kMaxDepth : arms[i].depth) + 1;
+    arms[i].shape = given.spec.arms[i];
+    const int depth = arms[i].shape.depth;
+    widths[i] = (depth == kAutoDepth ? kMaxDepth : depth) + 1;
   }
   for (size_t p = 0; p < prompts->size() && !interrupted(); ++p) {
     const Prompt& prompt = (*prompts)[p];
@@ -223,7 +231,7 @@ int run_model(DriftFlags& given) {
     TextSink silent(false, false);
     for (Arm& arm : arms) {
       const auto result =
-          run_arm(*engine, request_for(given, prompt, *scripts, p, arm.depth), silent);
+          run_arm(*engine, request_for(given, prompt, *scripts, p, arm.shape), silent);
       if (!result) return fail("drift", result.error());
       arm.add(prompt, *result);
     }
@@ -249,6 +257,7 @@ int run_model(DriftFlags& given) {
   }
   report["teacher_forced_rate"] = forced.rate();
   report["teacher_forced_positions"] = forced.positions;
+  report["teacher_forced_moved"] = forced.moved;
   report["by_gap"] = forced_json(forced);
   report["first_forced_flip"] = first_forced;
   report["widths"] = widths;
@@ -261,7 +270,7 @@ int run_model(DriftFlags& given) {
     rates.push_back(arms[i].tokens_per_second());
     accepted.push_back(arms[i].accepted_by_depth);
     const Json head{
-        {"configuration", configuration_of(report, arms[i].depth_json(), arms[i].drafter)}};
+        {"configuration", configuration_of(report, shape_name(arms[i].shape), arms[i].drafter)}};
     auto written = write_text_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"),
                                    json_text(head, -1) + "\n" + arms[i].file);
     if (!written) return fail("drift", written.error());
@@ -274,8 +283,10 @@ int run_model(DriftFlags& given) {
   if (!written) return fail("drift", written.error());
   if (!given.json.is_stdout()) {
     print_drift(*drift);
-    say("teacher-forced, in blocks of {} and {} rows: {} of {} positions differ\n", widths[0],
-        widths[1], forced.all_differing(), forced.positions);
+    say("teacher-forced, in blocks of {} and {} rows: {} of {} positions choose differently, {} "
+        "have "
+        "a logit that is not the same\n",
+        widths[0], widths[1], forced.all_differing(), forced.positions, forced.moved);
     if (!first_forced.is_null()) {
       say("  gap of the first run     positions  differing\n");
       for (size_t i = 0; i < forced.by_gap.size(); ++i)
@@ -283,7 +294,7 @@ int run_model(DriftFlags& given) {
             forced.differing[i]);
     }
     for (const Arm& arm : arms)
-      say("depth {:<5}{:<9}{:8.1f} tokens/s\n", depth_name(arm.depth), arm.drafter,
+      say("depth {:<5}{:<9}{:8.1f} tokens/s\n", shape_name(arm.shape), arm.drafter,
           arm.tokens_per_second());
   }
   return finish(given, *drift, report);
@@ -305,7 +316,7 @@ int drift(Args args) {
                             "the second stream, where MODEL is the first; no model is loaded then");
   given.prompts.add(flags);
   given.decode.add(flags, 128, false);
-  given.spec.add(flags, "the two arms", {0, 4});
+  given.spec.add(flags, "the two arms", {{.depth = 0}, {.depth = 4}});
   flags.group("Output");
   flags.text("--out", "DIR", given.out, "folder for a.jsonl, b.jsonl and drift.json");
   given.json.add_flag(flags);
@@ -315,8 +326,12 @@ int drift(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(); !ok) return fail("drift", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("drift", ok.error());
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("drift", ok.error());
-  if (auto ok = given.html.check(given.model.model); !ok) return fail("drift", ok.error());
+  std::vector<std::string> inputs = {given.model.model};
+  for (const auto& files : {given.prompts.files(), given.spec.files()})
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  if (given.other) inputs.push_back(*given.other);
+  if (auto ok = check_outputs({given.json.file(), given.html.file()}, inputs); !ok)
+    return fail("drift", ok.error());
   return given.other ? compare_files(given) : run_model(given);
 }
 

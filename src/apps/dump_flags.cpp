@@ -26,7 +26,8 @@ Result<void> DumpFlags::check(const std::string& folder_flag) const {
 RowKind DumpFlags::rows(const Engine& engine) const {
   return {.tap = static_cast<Tap>(tap),
           .type = static_cast<TapType>(type),
-          .width = engine.model().info().dim};
+          .width = engine.model().info().dim,
+          .head_sha256 = engine.head() != nullptr ? engine.head()->sha256 : ""};
 }
 
 namespace {

@@ -152,21 +152,6 @@ void Flags::choice(const std::string& name, std::vector<std::string> words, int&
       help);
 }
 
-void Flags::off_only(const std::string& name, std::string placeholder, std::vector<std::string> off,
-                     std::string why, const std::string& help) {
-  value(
-      name, std::move(placeholder),
-      [off = std::move(off), why = std::move(why)](std::string_view given) -> Result<void> {
-        const auto number = parse_number(given, -1e300, 1e300);
-        for (const std::string& word : off) {
-          const auto wanted = parse_number(word, -1e300, 1e300);
-          if (given == word || (number && wanted && *number == *wanted)) return {};
-        }
-        return Error{ErrorCode::Unsupported, fmt::format("{}: {}", quoted_name(given), why)};
-      },
-      help);
-}
-
 void Flags::absent(const std::string& name, std::string why, const std::string& help) {
   auto* option = state_->app.add_flag(name, help)->group(state_->heading);
   state_->bound.push_back(

@@ -48,11 +48,6 @@ class Flags {
   // One of a few words; the field becomes the index of the word.
   void choice(const std::string& name, std::vector<std::string> words, int& field,
               const std::string& help);
-  // A flag whose feature this version lacks: the value that switches it off is taken, any other is
-  // refused. off: spellings of "off", numbers compared as numbers.
-  void off_only(const std::string& name, std::string placeholder, std::vector<std::string> off,
-                std::string why, const std::string& help);
-
   // A flag without value that this version lacks.
   void absent(const std::string& name, std::string why, const std::string& help);
 

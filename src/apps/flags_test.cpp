@@ -25,7 +25,6 @@ std::string parse(std::vector<const char*> args, Given& given) {
   flags.flag("--raw", given.raw, "raw");
   flags.text("--prompt", "TEXT", given.prompt, "text");
   flags.texts("--stop", "TEXT", given.stop, "stop");
-  flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0", "0");
   flags.absent("--learn", "this version has no store", "no");
   const auto outcome = flags.parse(args);
   return outcome ? "" : outcome.error().message;
@@ -33,10 +32,10 @@ std::string parse(std::vector<const char*> args, Given& given) {
 
 TEST(Flags, TakeValuesInEverySpelling) {
   Given given;
-  EXPECT_EQ(parse({"--threads", "3", "m.gguf", "--cache=f32", "--raw", "--stop", "a", "--stop",
-                   "b, [c]", "--tree", "0.0"},
-                  given),
-            "");
+  EXPECT_EQ(
+      parse({"--threads", "3", "m.gguf", "--cache=f32", "--raw", "--stop", "a", "--stop", "b, [c]"},
+            given),
+      "");
   EXPECT_EQ(given.model, "m.gguf");
   EXPECT_EQ(given.threads, 3);
   EXPECT_EQ(given.type, 1);
@@ -65,9 +64,6 @@ TEST(Flags, SayInOneSentenceWhatWasWanted) {
     EXPECT_NE(parse({"m", "--threads", bad}, given), "") << bad;
   }
   EXPECT_EQ(parse({"m", "--cache", "q8"}, given), "--cache wants one of f16, f32, not 'q8'");
-  EXPECT_EQ(parse({"m", "--tree", "8"}, given),
-            "--tree '8': this version drafts chains only; use 0");
-  EXPECT_NE(parse({"m", "--tree", "nan"}, given), "");
   EXPECT_EQ(parse({"m", "--learn"}, given), "--learn cannot be: this version has no store");
 }
 

@@ -18,11 +18,11 @@ bool uses_store(DrafterKind kind) {
 bool uses_head(DrafterKind kind) { return uses_store(kind) || kind == DrafterKind::Mtp; }
 
 // What several modules do at depths beyond their number.
-std::string about_modules(const HeadInUse& head, const std::vector<int>& depths) {
+std::string about_modules(const HeadInUse& head, const std::vector<DraftShape>& arms) {
   const int modules = head.info.config.modules;
   if (modules == 1) return "";
-  const bool beyond = std::any_of(depths.begin(), depths.end(), [&](int depth) {
-    return depth == kAutoDepth || depth > modules;
+  const bool beyond = std::any_of(arms.begin(), arms.end(), [&](const DraftShape& arm) {
+    return arm.depth == kAutoDepth || arm.depth > modules;
   });
   return fmt::format(", {} modules{}", modules,
                      beyond ? ", the last of which drafts all deeper ones" : "");
@@ -35,7 +35,7 @@ void settle_gate(const Engine& engine, const SpecFlags& spec, Json& report) {
   report["gate"] = nullptr;
   if (!spec.drafts_at_all()) return;
   if (const HeadInUse* head = engine.head(); head != nullptr && uses_head(spec.kind()))
-    say(stderr, "draft head: {}{}\n", shown_path(head->file), about_modules(*head, spec.depths));
+    say(stderr, "draft head: {}{}\n", shown_path(head->file), about_modules(*head, spec.arms));
   if (const StoreInUse* store = engine.store(); store != nullptr && uses_store(spec.kind()))
     say(stderr, "store of n-grams: {}\n", shown_path(store->file));
   const GateVerdict& gate = engine.gate(interrupted);

@@ -75,14 +75,15 @@ Result<std::vector<PromptResult>> run_all(const GenerateFlags& flags, const Engi
   std::vector<PromptResult> results;
   for (size_t i = 0; i < prompts.size() && !interrupted(); ++i) {
     PromptResult result{prompts[i].id, prompts[i].ids, {}};
-    for (const int depth : flags.spec.depths) {
+    for (const DraftShape& shape : flags.spec.arms) {
       if (interrupted()) break;
       Request request = request_for(flags, prompts, scripts, i);
-      request.depth = depth;
+      request.depth = shape.depth;
+      request.tree = shape.tree;
       const bool streams = show_text && (result.arms.empty() || on_terminal);
-      if (streams && on_terminal && prompts.size() * flags.spec.depths.size() > 1) {
+      if (streams && on_terminal && prompts.size() * flags.spec.arms.size() > 1) {
         say("{}\n",
-            dimmed(fmt::format("-- prompt {}, depth {}", prompts[i].id, depth_name(depth))));
+            dimmed(fmt::format("-- prompt {}, depth {}", prompts[i].id, shape_name(shape))));
       }
       TextSink sink(streams, color);
       auto arm = dump == nullptr ? run_arm(engine, request, sink)
@@ -103,7 +104,7 @@ Result<void> write_gap_log(const ReportFile& file, const Json& report,
     if (result.arms.empty()) continue;
     const ArmResult& arm = result.arms[0];
     if (text.empty())
-      text = gap_header_line(configuration_of(report, depth_name(arm.depth), arm.drafter));
+      text = gap_header_line(configuration_of(report, shape_name(arm.shape), arm.drafter));
     text += gap_lines(result.id, arm);
   }
   return file.write(text);
@@ -118,7 +119,9 @@ Result<void> write_page(const GenerateFlags& given, const Engine& engine, Json r
     for (size_t a = 0; a < results[i].arms.size(); ++a) {
       Json pieces = Json::array();
       for (const DraftedText& piece : results[i].arms[a].pieces)
-        pieces.push_back(Json::array({piece.text, piece.depth}));
+        pieces.push_back(piece.depth == 0
+                             ? Json::array({piece.text, 0})
+                             : Json::array({piece.text, piece.depth, to_string(piece.source)}));
       result["arms"][a]["pieces"] = std::move(pieces);
     }
   }
@@ -134,7 +137,7 @@ int generate(Args args) {
   given.model.add(flags);
   given.prompts.add(flags);
   given.decode.add(flags, 256, true);
-  given.spec.add(flags, "several arms side by side, such as 0,4,auto", {kAutoDepth});
+  given.spec.add(flags, "several arms side by side, such as 0,4,8:15,auto", {DraftShape()});
   flags.group("Output");
   given.json.add_flag(flags);
   given.html.add_flag(flags);
@@ -150,14 +153,17 @@ int generate(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.spec.check(true); !ok) return fail("generate", ok.error());
   if (auto ok = given.decode.check(); !ok) return fail("generate", ok.error());
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("generate", ok.error());
-  if (auto ok = given.html.check(given.model.model); !ok) return fail("generate", ok.error());
-  if (auto ok = given.gap_log.check(given.model.model); !ok) return fail("generate", ok.error());
+  std::vector<std::string> inputs = {given.model.model};
+  for (const auto& files : {given.prompts.files(), given.spec.files()})
+    inputs.insert(inputs.end(), files.begin(), files.end());
+  if (given.dump.folder) inputs.push_back(*given.dump.folder);
+  if (auto ok = check_outputs({given.json.file(), given.html.file(), &given.gap_log}, inputs); !ok)
+    return fail("generate", ok.error());
   if (auto ok = given.dump.check("--dump"); !ok) return fail("generate", ok.error());
-  if (given.dump.folder && given.spec.depths.size() > 1) {
+  if (given.dump.folder && given.spec.arms.size() > 1) {
     return fail("generate", {ErrorCode::BadUsage, "--dump records one arm; give one --depth"});
   }
-  if (given.gap_log.path && given.spec.depths.size() > 1)
+  if (given.gap_log.path && given.spec.arms.size() > 1)
     return fail("generate", {ErrorCode::BadUsage, "--gap-log is of one arm; give one --depth"});
   std::string prompts_sha256;
   const auto sources = given.prompts.read(&prompts_sha256);
@@ -193,7 +199,7 @@ int generate(Args args) {
   if (!results) return fail("generate", results.error());
   const bool same = std::all_of(results->begin(), results->end(),
                                 [](const PromptResult& result) { return result.identical(); });
-  print_summary(*results, given.spec.depths);
+  print_summary(*results, given.spec.arms);
   if (interrupted()) say(stderr, "interrupted\n");
   const auto kept = keep_learnt(*engine);  // reports are written all the same
   report["interrupted"] = interrupted();

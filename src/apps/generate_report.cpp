@@ -48,8 +48,6 @@ bool same_arm(const ArmResult& a, const ArmResult& b) {
   return true;
 }
 
-Json depth_json(int depth) { return depth == kAutoDepth ? Json("auto") : Json(depth); }
-
 Json logprob_json(const TokenLogprob& token) {
   Json top = Json::array();
   for (const auto& [id, logprob] : token.top) top.push_back(Json::array({id, logprob}));
@@ -66,7 +64,8 @@ Json arm_json(const ArmResult& arm) {
     for (const TokenGap& gap : arm.gaps) histogram.add(gap.gap);
     gaps = gap_histogram_json(histogram);
   }
-  return Json{{"depth", depth_json(arm.depth)},
+  return Json{{"depth", shape_json(arm.shape)["depth"]},
+              {"tree", shape_json(arm.shape)["tree"]},
               {"drafter", arm.drafter},
               {"token_ids", arm.token_ids},
               {"draft_depths", arm.draft_depths},
@@ -76,6 +75,8 @@ Json arm_json(const ArmResult& arm) {
               {"rounds", stats.rounds},
               {"tokens_per_round", stats.tokens_per_round()},
               {"proposed", stats.proposed},
+              {"drafted", stats.drafted},
+              {"rows", stats.drafted + stats.rounds},
               {"drafted_by_depth", stats.drafted_by_depth},
               {"accepted_by_depth", stats.accepted_by_depth},
               {"drafted_by_source", by_source_json(stats.drafted_by_source)},
@@ -142,6 +143,27 @@ std::string sources(const ArmTotal& total) {
 
 }  // namespace
 
+Json calibration_json(const RoundCounts& counts) {
+  Json list = Json::array();
+  for (int source = 0; source < kDraftSources; ++source) {
+    for (const bool second : {false, true}) {
+      for (int level = 0; level < kEvidenceLevels; ++level) {
+        const auto of = static_cast<DraftSource>(source);
+        const auto kind = static_cast<size_t>(evidence_kind(
+            {.source = of, .evidence = static_cast<uint8_t>(level), .second = second}));
+        if (kind >= counts.tested_by_evidence.size() || counts.tested_by_evidence[kind] == 0)
+          continue;
+        list.push_back(Json{{"source", to_string(of)},
+                            {"first", !second},
+                            {"level", level},
+                            {"tested", counts.tested_by_evidence[kind]},
+                            {"stood", counts.stood_by_evidence[kind]}});
+      }
+    }
+  }
+  return list;
+}
+
 Json by_source_json(const std::vector<int64_t>& counts) {
   Json json = Json::object();
   for (size_t i = 0; i < counts.size(); ++i)
@@ -167,8 +189,8 @@ Json results_json(const std::vector<PromptResult>& results) {
   return list;
 }
 
-void print_summary(const std::vector<PromptResult>& results, const std::vector<int>& depths) {
-  std::vector<ArmTotal> totals(depths.size());
+void print_summary(const std::vector<PromptResult>& results, const std::vector<DraftShape>& arms) {
+  std::vector<ArmTotal> totals(arms.size());
   int compared = 0;
   int different = 0;
   for (const PromptResult& result : results) {
@@ -176,11 +198,11 @@ void print_summary(const std::vector<PromptResult>& results, const std::vector<i
     if (result.arms.size() > 1) ++compared;
     if (!result.identical()) ++different;
   }
-  for (size_t i = 0; i < depths.size(); ++i) {
+  for (size_t i = 0; i < arms.size(); ++i) {
     const ArmTotal& total = totals[i];
     if (total.tokens == 0) continue;
-    say(stderr, "depth {:<5}{:<9}{:6} tokens {:8.1f} tokens/s", depth_name(depths[i]),
-        total.drafter, total.tokens, total.tokens_per_second());
+    say(stderr, "depth {:<5}{:<9}{:6} tokens {:8.1f} tokens/s", shape_name(arms[i]), total.drafter,
+        total.tokens, total.tokens_per_second());
     if (total.rounds > 0) {
       say(stderr, "  {:.2f} tokens/round",
           static_cast<double>(total.round_tokens) / static_cast<double>(total.rounds));

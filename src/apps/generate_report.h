@@ -21,8 +21,11 @@ struct PromptResult {
 
 // {"lookup": 310, "mtp": 95, ...}
 Json by_source_json(const std::vector<int64_t>& counts);
+// Of drafts whose place was reached, how many stood, by source, by whether it was the source's
+// first guess, and by how sure it was: a list of the kinds that occurred.
+Json calibration_json(const RoundCounts& counts);
 Json results_json(const std::vector<PromptResult>& results);
 // A line an arm, over all prompts, on standard error.
-void print_summary(const std::vector<PromptResult>& results, const std::vector<int>& depths);
+void print_summary(const std::vector<PromptResult>& results, const std::vector<DraftShape>& arms);
 
 }  // namespace paceline::apps

@@ -5,6 +5,7 @@
 
 #include "apps/commands.h"
 #include "apps/gap_log.h"
+#include "apps/html_file.h"
 #include "apps/json_file.h"
 #include "apps/report_head.h"
 #include "apps/say.h"
@@ -65,6 +66,7 @@ int guard(Args args) {
   double exact_cost = 1.23;
   std::vector<float> thresholds;
   JsonFile json;
+  HtmlFile html;
   Flags flags("guard",
               "What a margin guard would cost kernels that are not exact: rounds whose two "
               "likeliest tokens are closer than a threshold are read again exactly. From the gaps "
@@ -99,12 +101,14 @@ int guard(Args args) {
       "gaps below which a round is read again (default: 0.01 to 10)");
   flags.group("Output");
   json.add_flag(flags);
+  html.add_flag(flags);
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("guard", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
+  if (auto ok = check_outputs({json.file(), html.file()}, paths); !ok)
+    return fail("guard", ok.error());
   std::string texts[3];
   for (int i = 0; i < 3; ++i) {
-    if (auto ok = json.check(paths[i]); !ok) return fail("guard", ok.error());
     auto text = read_text("guard", paths[i]);
     if (!text) return fail("guard", text.error());
     texts[i] = *std::move(text);
@@ -129,6 +133,7 @@ int guard(Args args) {
   report["exact_cost"] = exact_cost;
   report.update(guard_json(*found));
   if (auto written = json.write(report); !written) return fail("guard", written.error());
+  if (auto written = html.write(report); !written) return fail("guard", written.error());
   if (!json.is_stdout()) print_guard(*found, exact_cost);
   return kExitSuccess;
 }

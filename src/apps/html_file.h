@@ -12,8 +12,7 @@ class HtmlFile {
   void add_flag(Flags& flags);
 
   bool wanted() const { return file_.path.has_value(); }
-  // Whether the file could be written, before any work is done. input: a file that it must not be.
-  Result<void> check(const std::string& input = {}) const { return file_.check(input); }
+  const ReportFile* file() const { return &file_; }
   // The page of `report`, by its command (apps/pages.h).
   Result<void> write(const Json& report) const;
 

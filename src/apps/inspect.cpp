@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include "apps/commands.h"
+#include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "apps/say.h"
@@ -16,9 +18,18 @@
 #include "io/safetensors_reader.h"
 #include "io/shown.h"
 #include "io/weight_file.h"
+#include "measure/head_use.h"
 
 namespace paceline::apps {
 namespace {
+
+std::string with_separators(int64_t n) {
+  std::string digits = fmt::format("{}", n);
+  for (auto place = static_cast<ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
+    digits.insert(static_cast<size_t>(place), ",");
+  }
+  return digits;
+}
 
 Json tokenizer_json(const Tokenizer* tokenizer) {
   if (tokenizer == nullptr) return nullptr;
@@ -78,12 +89,19 @@ Json head_tensors_json(const Checkpoint& checkpoint, const std::filesystem::path
   return contents ? tensors_json(contents->tensors) : Json::array();
 }
 
+Json file_bytes(const std::filesystem::path& file) {
+  std::error_code failed;
+  const auto bytes = std::filesystem::file_size(file, failed);
+  return failed ? Json() : Json(bytes);
+}
+
 // The draft head: present, absent, or incomplete, which is any that is there and does not fit.
 Json head_json(const Checkpoint& checkpoint, const Engine& engine, const HeadChoice& choice) {
   if (const HeadInUse* head = engine.head(); head != nullptr) {
     const HeadInfo& info = head->info;
     return Json{{"state", "present"},
                 {"file", shown_path(head->file)},
+                {"file_bytes", head->in_checkpoint ? Json() : file_bytes(head->file)},
                 {"in_checkpoint", head->in_checkpoint},
                 {"sha256", head->sha256},
                 {"trunk_sha256", info.config.trunk_sha256},
@@ -102,9 +120,10 @@ Json head_json(const Checkpoint& checkpoint, const Engine& engine, const HeadCho
   Json head{{"state", search.found || search.fault ? "incomplete" : "absent"},
             {"reason", engine.no_head()},
             {"tensors", Json::array()}};
-  if (search.found) {
-    head["file"] = shown_path(search.found->file);
-    head["tensors"] = head_tensors_json(checkpoint, search.found->file);
+  const auto file = search.found ? search.found->file : search.fault_file;
+  if (!file.empty()) {
+    head["file"] = shown_path(file);
+    head["tensors"] = head_tensors_json(checkpoint, file);
   }
   return head;
 }
@@ -112,12 +131,63 @@ Json head_json(const Checkpoint& checkpoint, const Engine& engine, const HeadCho
 std::string head_line(const Json& head) {
   if (head["state"] == "absent") return "none";
   if (head["state"] == "incomplete") return "incomplete";
-  return fmt::format(
-      "{}, tap {}, {} module{}, {} words, {} over {}",
-      head["in_checkpoint"].get<bool>() ? "in the checkpoint" : head["file"].get<std::string>(),
-      head["tap"].get<std::string>(), head["modules"].dump(), head["modules"] == 1 ? "" : "s",
-      head["draft_vocabulary"].dump(), head["layer_type"].get<std::string>(),
-      head["output_type"].get<std::string>());
+  const std::string place = head["in_checkpoint"].get<bool>()
+                                ? "in the checkpoint"
+                                : fmt::format("{}, {} bytes", head["file"].get<std::string>(),
+                                              with_separators(head["file_bytes"].get<int64_t>()));
+  return fmt::format("{}, {} parameters, tap {}, {} module{}, {} words, {} over {}", place,
+                     with_separators(head["parameters"].get<int64_t>()),
+                     head["tap"].get<std::string>(), head["modules"].dump(),
+                     head["modules"] == 1 ? "" : "s", head["draft_vocabulary"].dump(),
+                     head["layer_type"].get<std::string>(), head["output_type"].get<std::string>());
+}
+
+// What the head's drafts are worth.
+Json use_json(const measure::HeadUse& use) {
+  return Json{{"verdict", to_string(use.verdict)},
+              {"drafted", use.drafted},
+              {"accepted", use.accepted},
+              {"commonest_token", use.commonest},
+              {"constant", use.constant ? Json(*use.constant) : Json()}};
+}
+
+std::string use_line(const measure::HeadUse& use) {
+  const double share =
+      use.drafted > 0 ? 100 * static_cast<double>(use.accepted) / static_cast<double>(use.drafted)
+                      : 0;
+  const std::string counts =
+      fmt::format("{} of {} first drafts stood ({:.0f} %)", use.accepted, use.drafted, share);
+  const std::string constant =
+      fmt::format("the commonest token alone would give {:.0f} %", 100 * use.commonest);
+  switch (use.verdict) {
+    case measure::HeadUse::Verdict::Useful:
+      return fmt::format("useful: {}; {}", counts, constant);
+    case measure::HeadUse::Verdict::Useless:
+      return fmt::format("useless: {}, no better than chance; {}", counts, constant);
+    case measure::HeadUse::Verdict::Constant:
+      return fmt::format("useless: its output is constant, it drafts token {} alone; {}",
+                         *use.constant, counts);
+    case measure::HeadUse::Verdict::Unclear:
+      break;
+  }
+  return fmt::format("unclear: {}, and {}", counts, constant);
+}
+
+// The store of n-grams, or null.
+Json store_json(const StoreInUse* in_use) {
+  if (in_use == nullptr) return nullptr;
+  const NgramStore& store = *in_use->store;
+  return Json{{"file", shown_path(in_use->file)}, {"file_bytes", store.bytes()},
+              {"entries", store.n_entries()},     {"tokens", store.n_tokens()},
+              {"sha256", store.sha256()},         {"trunk_sha256", store.trunk_sha256()}};
+}
+
+std::string store_line(const Json& store) {
+  if (store.is_null()) return "none";
+  return fmt::format("{}, {} bytes, {} entries of {} tokens", store["file"].get<std::string>(),
+                     with_separators(store["file_bytes"].get<int64_t>()),
+                     with_separators(store["entries"].get<int64_t>()),
+                     with_separators(store["tokens"].get<int64_t>()));
 }
 
 // Names in the file that are no part of what runs.
@@ -149,15 +219,8 @@ std::string names_of(const std::vector<std::string>& names) {
   return text;
 }
 
-std::string with_separators(int64_t n) {
-  std::string digits = fmt::format("{}", n);
-  for (auto place = static_cast<ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
-    digits.insert(static_cast<size_t>(place), ",");
-  }
-  return digits;
-}
-
-void print_table(const Json& report, const ModelInfo& info, const Engine& engine) {
+void print_table(const Json& report, const ModelInfo& info, const Engine& engine,
+                 const std::optional<measure::HeadUse>& use) {
   const auto line = [](const char* name, const std::string& value) {
     say("{:<16}{}\n", name, value);
   };
@@ -182,6 +245,8 @@ void print_table(const Json& report, const ModelInfo& info, const Engine& engine
                      change["exact"].get<bool>() ? "no value changes" : "values are rounded"));
   }
   line("head", head_line(report["head"]));
+  if (use) line("head check", use_line(*use));
+  line("store", store_line(report["store"]));
   line("unused tensors", names_of(report["unused_tensors"].get<std::vector<std::string>>()));
   line("tokenizer", tokenizer.is_null()
                         ? "none"
@@ -205,17 +270,25 @@ int inspect(Args args) {
   model.add(flags);
   std::optional<std::string> head;
   flags.text("--head", "FILE", head, "draft head (default: the one found for the model)");
+  bool check_head = false;
+  flags.flag("--check-head", check_head,
+             "also draft with the head over three texts, and exit 1 where it is useless");
+  std::optional<std::string> store;
+  flags.text("--store", "FILE", store, "store of n-grams (default: the one found for the model)");
   flags.group("Output");
   json.add_flag(flags);
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("inspect", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  if (auto ok = json.check(model.model); !ok) return fail("inspect", ok.error());
+  std::vector<std::string> inputs = {model.model};
+  for (const auto& file : {head, store})
+    if (file) inputs.push_back(*file);
+  if (auto ok = check_outputs({json.file()}, inputs); !ok) return fail("inspect", ok.error());
 
   const auto checkpoint = Checkpoint::open(model.model);
   if (!checkpoint) return fail("inspect", checkpoint.error());
   const HeadChoice choice{.load = true, .file = head.value_or("")};
-  const auto engine = model.open(choice);
+  const auto engine = model.open(choice, {.load = true, .file = store.value_or("")});
   if (!engine) return fail("inspect", engine.error());
 
   const ModelInfo& info = engine->model().info();
@@ -225,6 +298,18 @@ int inspect(Args args) {
   report["types"] = types_json(*checkpoint);
   report["converted"] = converted_json(*checkpoint, model);
   report["head"] = head_json(*checkpoint, *engine, choice);
+  std::optional<measure::HeadUse> use;
+  if (check_head) {
+    constexpr int kTokens = 64;
+    catch_interrupts();
+    const auto prompts = measure::head_use_prompts(*engine);
+    if (!prompts) return fail("inspect", prompts.error());
+    const auto found = measure::look_at_head(*engine, *prompts, kTokens, interrupted);
+    if (!found) return fail("inspect", found.error());
+    use = *found;
+    report["head"]["check"] = use_json(*use);
+  }
+  report["store"] = store_json(engine->store());
   report["unused_tensors"] = unused_tensors(*engine);
   report["tokenizer"] = tokenizer_json(engine->tokenizer());
   report["chat_template"] = engine->chat_template() != nullptr;
@@ -240,9 +325,12 @@ int inspect(Args args) {
   report["context_length"] = info.context_length;
   report["sliding_layers"] = info.n_sliding;
   report["window"] = info.window;
-  if (!json.is_stdout()) print_table(report, info, *engine);
+  if (!json.is_stdout()) print_table(report, info, *engine, use);
   if (auto written = json.write(report); !written) return fail("inspect", written.error());
-  return kExitSuccess;
+  using Verdict = measure::HeadUse::Verdict;
+  const bool useless =
+      use && (use->verdict == Verdict::Useless || use->verdict == Verdict::Constant);
+  return useless ? kExitCheckFailed : kExitSuccess;
 }
 
 }  // namespace paceline::apps

@@ -21,6 +21,7 @@ class JsonFile {
   void add_flag(Flags& flags);
 
   bool wanted() const { return file_.path.has_value(); }
+  const ReportFile* file() const { return &file_; }
   bool is_stdout() const { return file_.is_stdout(); }
   // Whether the file could be written, before any work is done. input: a file that it must not be.
   Result<void> check(const std::string& input = {}) const { return file_.check(input); }

@@ -82,6 +82,9 @@
     const font = '12px system-ui, sans-serif';
     const axis = {stroke: ink, grid, ticks: grid, font, labelFont: font, labelSize: 22};
     const named = plot.xNames.length > 0;
+    // Names that would touch are left out between others.
+    const longest = Math.max(0, ...plot.xNames.map(name => name.length));
+    const every = Math.max(1, Math.ceil(7 * (longest + 1) * plot.xNames.length / (width - 90)));
     const first = plot.x[0], last = plot.x[plot.x.length - 1];
     const bars = plot.series.some(series => series.form === 'bars');
     const step = plot.x.length > 1 ? plot.x[1] - plot.x[0] : 1;
@@ -99,7 +102,7 @@
       axes: [
         {...axis, label: plot.xLabel,
          ...(named && {splits: () => plot.x, values: (u, at) => at.map(
-           v => plot.xNames[plot.x.indexOf(v)] ?? '')}),
+           v => plot.x.indexOf(v) % every ? '' : plot.xNames[plot.x.indexOf(v)] ?? '')}),
          ...(!named && {values: (u, at) => at.map(brief)}),
          ...(!named && plot.x.every(Number.isInteger) && {incrs: last - first <= 40
            ? [1, 2, 4, 8] : [10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6, 1e7]})},

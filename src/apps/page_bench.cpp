@@ -65,6 +65,8 @@ void add_tiles(const Json& report, Page& page) {
     page.tile("speedup", shown(number(at(*best, "speedup")), 2) + "×");
     page.tile("tokens per round", shown(number(at(*best, "tokens_per_round")), 2));
   }
+  if (const Value step = number(at(report, "head_cost")))
+    page.tile("a step of the head, passes", shown(step, 3));
   const Value reached = number(at(at(report, "bandwidth"), "reached"));
   const Value limit = number(at(at(report, "bandwidth"), "limit"));
   if (reached && limit && *limit > 0)

@@ -104,6 +104,7 @@ std::string drift_page(const Json& report) {
   page.tile("positions compared", counted(number(at(report, "positions"))));
   page.tile("flip rate", percent(number(at(report, "flip_rate")), 3));
   page.tile("teacher-forced rate", percent(number(at(report, "teacher_forced_rate")), 4));
+  page.tile("rows with a moved logit", counted(number(at(report, "teacher_forced_moved"))));
   const Json& rates = at(report, "tokens_per_second");
   for (size_t i = 0; i < 2 && rates.is_array(); ++i)
     page.tile(fmt::format("depth {}, tokens/s", text_of(at(at(report, "depths"), i))),
@@ -128,6 +129,7 @@ std::string trace_compare_page(const Json& report) {
   page.tile("positions", counted(number(at(report, "positions"))));
   page.tile("choose differently", percent(number(at(report, "disagreement")), 4));
   page.tile("of decided ones", percent(number(at(report, "disagreement_decided")), 4));
+  page.tile("rows with a moved logit", counted(number(at(report, "moved"))));
   const Value kl = number(at(report, "kl"));
   page.tile("KL, nats a row", kl ? fmt::format("{:.2g}", *kl) : "-");
   add_by_gap(at(report, "by_gap"), /*with_positions=*/false, page);

@@ -6,21 +6,25 @@
 
 #include "apps/page_parts.h"
 #include "apps/pages.h"
+#include "spec/drafter.h"
 
 namespace paceline::apps {
 namespace {
 
 constexpr int kColours = 8;  // deeper drafts share the last
 
-// Pieces [text, depth]; depth 0 is the trunk's own and has no colour.
+// Pieces [text, depth, source]; depth 0 is the trunk's own and has no colour.
 std::string coloured(const Json& pieces) {
   std::string html;
   for (const Json& piece : pieces) {
     const std::string text = escaped(text_of(at(piece, 0)));
     const int depth = static_cast<int>(std::clamp(number(at(piece, 1)).value_or(0), 0.0, 99.0));
+    const std::string source = escaped(text_of(at(piece, 2)));
     html += depth == 0 ? text
-                       : fmt::format("<span data-d=\"{}\" title=\"drafted at depth {}\">{}</span>",
-                                     std::min(depth, kColours), depth, text);
+                       : fmt::format(
+                             "<span data-d=\"{}\" data-s=\"{}\" title=\"drafted at depth "
+                             "{} by {}\">{}</span>",
+                             std::min(depth, kColours), source, depth, source, text);
   }
   return html;
 }
@@ -126,6 +130,9 @@ void add_texts(const Json& results, Page& page) {
   for (int d = 1; d <= kColours; ++d)
     key += fmt::format("<span data-d=\"{}\">{}{}</span>", d, d, d == kColours ? "+" : "");
   page.heading("Texts");
+  key += "; by ";
+  for (const DraftSource source : {DraftSource::Lookup, DraftSource::Store, DraftSource::Mtp})
+    key += fmt::format("<span data-d=\"1\" data-s=\"{0}\">{0}</span> ", to_string(source));
   page.raw(key + "; without colour: the trunk's own.</p>\n");
   for (const Json& result : results) {
     page.heading("Prompt " + text_of(at(result, "id")));

@@ -54,7 +54,11 @@ Table head_table(const Json& report) {
   return table;
 }
 
-std::string arm_name(const Json& arm) { return "depth " + text_of(at(arm, "depth")); }
+std::string arm_name(const Json& arm) {
+  const std::string name = "depth " + text_of(at(arm, "depth"));
+  const auto tree = number(at(arm, "tree"));  // "auto" is none
+  return tree && *tree > 0 ? fmt::format("{}, tree of {:.0f}", name, *tree) : name;
+}
 
 void add_by_gap(const Json& by_gap, bool with_positions, Page& page) {
   Plot share{"gap between the two largest logits", "differing, %", {}, {}, {}};

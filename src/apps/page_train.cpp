@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "apps/page_parts.h"
 #include "apps/pages.h"
@@ -9,23 +11,31 @@
 namespace paceline::apps {
 namespace {
 
-// One field of every entry that has it, over the steps. Entries are taken in the order of steps.
-void add_history(const Json& history, std::string_view field, const std::string& title,
-                 const std::string& note, Page& page) {
+// Fields of every entry that has a step, over the steps. Entries are taken in their order.
+void add_fields(const Json& history, const std::vector<std::pair<std::string, std::string>>& fields,
+                const std::string& title, const std::string& note, Page& page) {
   Plot plot{"step", title, {}, {}, {}};
-  Series line{title, {}};
-  Table table{{"step", title}, {}};
+  Table table{{"step"}, {}};
+  for (const auto& [field, name] : fields) {
+    plot.series.push_back({name, {}});
+    table.columns.push_back(name);
+  }
   for (const Json& entry : history) {
     const Value step = number(at(entry, "step"));
-    const Value value = number(at(entry, field));
-    if (!step || !value || (!plot.x.empty() && *step <= plot.x.back())) continue;
+    if (!step || (!plot.x.empty() && *step <= plot.x.back())) continue;
     plot.x.push_back(*step);
-    line.y.push_back(value);
-    table.rows.push_back({counted(step), shown(value, 4)});
+    table.rows.push_back({counted(step)});
+    for (size_t i = 0; i < fields.size(); ++i) {
+      Value value = number(at(entry, fields[i].first));
+      if (fields[i].first == "loss" && *step == 0) value = std::nullopt;  // of no step
+      plot.series[i].y.push_back(value);
+      table.rows.back().push_back(shown(value, 4));
+    }
   }
-  if (plot.x.empty()) return;
-  plot.series.push_back(std::move(line));
-  page.figure(title, note, plot, table);
+  const auto has_value = [](const Series& line) {
+    return std::ranges::any_of(line.y, [](const Value& y) { return y.has_value(); });
+  };
+  if (std::ranges::any_of(plot.series, has_value)) page.figure(title, note, plot, table);
 }
 
 void add_acceptance_over_steps(const Json& history, Page& page) {
@@ -87,16 +97,18 @@ std::string train_page(const Json& report) {
   page.subtitle(subtitle_of(report));
   page.tile("steps", counted(number(at(report, "steps"))));
   page.tile("positions", counted(number(at(report, "positions"))));
-  page.tile("tokens per round before",
-            shown(number(at(at(report, "baseline"), "tokens_per_round")), 3));
-  page.tile("tokens per round, best", shown(number(at(at(report, "best"), "tokens_per_round")), 3));
+  page.tile("E before", shown(number(at(at(report, "baseline"), "expected")), 3));
+  page.tile("E, best", shown(number(at(at(report, "best"), "expected")), 3));
   page.tile("minutes", [&] {
     const Value seconds = number(at(report, "seconds"));
     return shown(seconds ? Value(*seconds / 60) : std::nullopt, 1);
   }());
   const Json& history = at(report, "history");
-  add_history(history, "loss", "Loss", "Of the steps since the point before, in nats.", page);
-  add_history(history, "tokens_per_round", "Tokens per round", "On held-out streams.", page);
+  add_fields(history, {{"loss", "training"}, {"held_out_loss", "held out"}}, "Loss",
+             "In nats: of the steps since the point before, and of streams that were held out.",
+             page);
+  add_fields(history, {{"expected", "E"}}, "Accepted drafts a round",
+             "On held-out streams; a round writes 1 + E tokens.", page);
   add_acceptance_over_steps(history, page);
   add_before_and_after(report, page);
   page.details("Conditions", head_table(report));

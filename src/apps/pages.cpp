@@ -16,6 +16,7 @@ Result<std::string> page_of(const Json& report) {
       Kind{"bench", bench_page},
       Kind{"drift", drift_page},
       Kind{"trace-compare", trace_compare_page},
+      Kind{"guard", guard_page},
       Kind{"parity", parity_page},
       Kind{"generate", generate_page},
       Kind{"train", train_page},

@@ -14,11 +14,12 @@ Result<std::string> page_of(const Json& report);
 std::string bench_page(const Json& report);
 std::string drift_page(const Json& report);
 std::string trace_compare_page(const Json& report);
+std::string guard_page(const Json& report);
 std::string parity_page(const Json& report);
 // A report of generate; texts are coloured where its arms have `pieces`.
 std::string generate_page(const Json& report);
-// `history` is a list of {"step", "loss", "joint_acceptance", "tokens_per_round"}; `baseline` and
-// `best` have the latter two. Acceptance and tokens per round are of held-out streams, loss is of
+// `history` is a list of {"step", "loss", "held_out_loss", "joint_acceptance", "expected"};
+// `baseline` and `best` have the latter two. Acceptance and E are of held-out streams, loss is of
 // the steps since the entry before; what an entry lacks is left out of the plots.
 std::string train_page(const Json& report);
 // Runs side by side.

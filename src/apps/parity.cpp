@@ -86,8 +86,8 @@ int parity(Args args) {
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (given.quick && given.full)
     return fail("parity", Error{ErrorCode::BadUsage, "give --quick or --full, not both"});
-  if (auto ok = given.json.check(); !ok) return fail("parity", ok.error());
-  if (auto ok = given.html.check(); !ok) return fail("parity", ok.error());
+  if (auto ok = check_outputs({given.json.file(), given.html.file()}, {}); !ok)
+    return fail("parity", ok.error());
   std::vector<std::string> not_run;
   const auto tables = tables_to_compare(not_run);
   if (!tables) return fail("parity", tables.error());

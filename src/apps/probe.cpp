@@ -27,8 +27,8 @@ Json difference_json(const ProbeResult& result) {
 
 void print_result(const ProbeResult& result) {
   for (const std::string& reader : result.readers) say("  {}\n", reader);
-  say("{} positions, {:.1f} MB compared in {:.1f} s\n", result.positions,
-      static_cast<double>(result.bytes) / 1e6, result.seconds);
+  say("{} positions, {} trees of {} rows, {:.1f} MB compared in {:.1f} s\n", result.positions,
+      result.trees, result.tree_rows, static_cast<double>(result.bytes) / 1e6, result.seconds);
   if (!result.reason.empty() && !interrupted()) say("{}\n", result.reason);
   say("verdict: {}\n", to_string(result.verdict));
 }
@@ -41,7 +41,8 @@ int probe(Args args) {
   bool longer = false;
   Flags flags("probe",
               "Read a text token by token and in blocks, with wrong drafts rolled back, in other "
-              "chunks, on other threads, beside other sequences: are logits, hiddens and cache the "
+              "chunks, on other threads, beside other sequences, as paths of trees: are logits, "
+              "hiddens and cache the "
               "same, byte for byte? The verdict decides whether this model may speculate here.",
               "paceline probe model.gguf --long --json probe.json");
   model.add(flags);
@@ -72,6 +73,8 @@ int probe(Args args) {
   report["positions"] = result->positions;
   report["widths"] = options.widths;
   report["readers"] = result->readers;
+  report["trees"] = result->trees;
+  report["tree_rows"] = result->tree_rows;
   report["bytes"] = result->bytes;
   report["seconds"] = result->seconds;
   report["first_difference"] = difference_json(*result);

@@ -145,6 +145,11 @@ void PromptFlags::add(Flags& flags) {
   flags.text("--system", "TEXT", system, "system message of prompts that bring none");
 }
 
+std::vector<std::string> PromptFlags::files() const {
+  if (!file || *file == "-") return {};
+  return {*file};
+}
+
 Result<std::vector<PromptSource>> PromptFlags::read(std::string* sha256) const {
   const int given = (prompt ? 1 : 0) + (file ? 1 : 0) + (ids ? 1 : 0);
   if (given != 1) {

@@ -42,6 +42,8 @@ struct PromptFlags {
 
   void add(Flags& flags);
   bool any() const { return prompt || file || ids; }
+  // The file that is read, if any.
+  std::vector<std::string> files() const;
   // What was asked for, read and checked, before a model is loaded.
   // sha256: gets the hash of the file's bytes, or of --prompt's text.
   Result<std::vector<PromptSource>> read(std::string* sha256 = nullptr) const;

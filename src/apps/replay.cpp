@@ -36,17 +36,18 @@ struct ReplayFlags {
 };
 
 struct ArmCounts {
-  int depth = 0;
+  DraftShape shape;
   RoundCounts all;
   std::map<std::string, RoundCounts> by_category;
 };
 
 // One arm over all streams; lookup and store run on all threads at once, a head's kernels do.
 Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const Dump& dump,
-                          int depth, ProgressLine& progress) {
+                          const DraftShape& shape, ProgressLine& progress) {
   const int n_streams = std::min(dump.size(), given.limit);
   Request request;
-  request.depth = depth;
+  request.depth = shape.depth;
+  request.tree = shape.tree;
   request.drafter = given.spec.kind();
   std::vector<RoundCounts> counts(static_cast<size_t>(n_streams));
   std::vector<std::optional<Error>> faults(static_cast<size_t>(n_streams));
@@ -54,7 +55,7 @@ Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const 
   const auto work = [&](bool shows) {
     for (int i = next++; i < n_streams && !interrupted(); i = next++) {
       if (shows)
-        progress.show(fmt::format("replaying, depth {}", depth_name(depth)),
+        progress.show(fmt::format("replaying, depth {}", shape_name(shape)),
                       static_cast<double>(i) / n_streams);
       const auto text = recorded_text(dump.stream(i), given.cycles);
       if (!text) continue;
@@ -65,7 +66,7 @@ Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const 
         faults[static_cast<size_t>(i)] = counted.error();
     }
   };
-  if (depth == kAutoDepth) engine.costs();  // measured before anything else runs
+  if (shape.depth == kAutoDepth) engine.costs();  // measured before anything else runs
   std::vector<std::thread> others;
   const int n_threads = engine.head() == nullptr ? engine.threads() : 1;
   for (int t = 1; t < n_threads; ++t) others.emplace_back(work, false);
@@ -73,8 +74,8 @@ Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const 
   for (std::thread& other : others) other.join();
   progress.clear();
 
-  ArmCounts arm{.depth = depth, .all = {}, .by_category = {}};
-  arm.all.begin(depth == kAutoDepth ? kMaxDepth : depth);
+  ArmCounts arm{.shape = shape, .all = {}, .by_category = {}};
+  arm.all.begin(shape.depth == kAutoDepth ? kMaxDepth : shape.depth);
   for (int i = 0; i < n_streams; ++i) {
     const auto at = static_cast<size_t>(i);
     if (faults[at]) return *faults[at];
@@ -101,6 +102,9 @@ Json counts_json(const RoundCounts& counts) {
   return Json{{"rounds", counts.rounds},
               {"round_tokens", counts.round_tokens},
               {"proposed", counts.proposed},
+              {"drafted", counts.drafted},
+              {"rows", counts.drafted + counts.rounds},
+              {"calibration", calibration_json(counts)},
               {"drafted_by_depth", counts.drafted_by_depth},
               {"accepted_by_depth", counts.accepted_by_depth},
               {"drafted_by_source", by_source_json(counts.drafted_by_source)},
@@ -111,7 +115,7 @@ Json counts_json(const RoundCounts& counts) {
 }
 
 Json arm_json(const ArmCounts& arm) {
-  Json json = {{"depth", arm.depth == kAutoDepth ? Json("auto") : Json(arm.depth)}};
+  Json json = shape_json(arm.shape);
   json.update(counts_json(arm.all));
   Json by_category = Json::object();
   for (const auto& [category, counts] : arm.by_category)
@@ -122,7 +126,7 @@ Json arm_json(const ArmCounts& arm) {
 
 void print_arm(const ArmCounts& arm) {
   const RoundCounts& counts = arm.all;
-  say("depth {:<5}{:8} rounds  {:.3f} tokens/round  accepted by depth", depth_name(arm.depth),
+  say("depth {:<5}{:8} rounds  {:.3f} tokens/round  accepted by depth", shape_name(arm.shape),
       counts.rounds, counts.tokens_per_round());
   for (const int64_t accepted : counts.accepted_by_depth)
     say(" {:.3f}", counts.rounds > 0
@@ -142,8 +146,9 @@ Result<void> check_flags(ReplayFlags& given) {
   if (auto ok = given.spec.check(); !ok) return ok;
   if (given.spec.kind() == DrafterKind::Scripted)
     return Error{ErrorCode::BadUsage, "--drafter scripted is for generate only"};
-  if (auto ok = given.json.check(*given.dump); !ok) return ok;
-  return given.json.check(given.model.model);
+  std::vector<std::string> inputs = given.spec.files();
+  inputs.insert(inputs.end(), {*given.dump, given.model.model});
+  return check_outputs({given.json.file()}, inputs);
 }
 
 }  // namespace
@@ -159,7 +164,7 @@ int replay(Args args) {
              "walk through short cycles at the end of answers too; they are cut off by default");
   flags.integer("--limit", given.limit, 1, std::numeric_limits<int>::max(),
                 "take the first N streams only");
-  given.spec.add(flags, "several arms one after another, such as 4,8", {4});
+  given.spec.add(flags, "several arms one after another, such as 4,8,8:15", {{.depth = 4}});
   flags.group("Output");
   given.json.add_flag(flags);
 
@@ -169,6 +174,10 @@ int replay(Args args) {
   if (auto ok = check_flags(given); !ok) return fail("replay", ok.error());
   const auto dump = Dump::open(*given.dump);
   if (!dump) return fail("replay", dump.error());
+
+  if (dump->size() == 0)
+    return fail("replay", {ErrorCode::BadFormat,
+                           fmt::format("{}: it holds no whole stream", shown_path(*given.dump))});
 
   catch_interrupts();
   const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
@@ -190,8 +199,8 @@ int replay(Args args) {
   Json arms = Json::array();
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
-  for (const int depth : given.spec.depths) {
-    const auto arm = run_arm(given, *engine, *dump, depth, progress);
+  for (const DraftShape& shape : given.spec.arms) {
+    const auto arm = run_arm(given, *engine, *dump, shape, progress);
     if (!arm) return fail("replay", arm.error());
     if (interrupted()) break;
     if (!given.json.is_stdout()) print_arm(*arm);

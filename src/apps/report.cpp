@@ -108,10 +108,8 @@ int report(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("report", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  for (const std::string& path : given.paths) {
-    if (auto ok = given.json.check(path); !ok) return fail("report", ok.error());
-    if (auto ok = given.html.check(path); !ok) return fail("report", ok.error());
-  }
+  if (auto ok = check_outputs({given.json.file(), given.html.file()}, given.paths); !ok)
+    return fail("report", ok.error());
   return run(given);
 }
 

@@ -49,6 +49,25 @@ Result<void> ReportFile::check(const std::string& input) const {
                       input.empty() ? std::span<const std::string>() : std::span(&input, 1));
 }
 
+Result<void> check_outputs(std::initializer_list<const ReportFile*> outputs,
+                           std::span<const std::string> inputs) {
+  const auto whole = [](const ReportFile& file) {
+    return fs::absolute(*file.path).lexically_normal();
+  };
+  for (const ReportFile* file : outputs) {
+    if (!file->path) continue;
+    if (auto ok = file->check({}); !ok) return ok;
+    for (const std::string& input : inputs)
+      if (auto ok = file->check(input); !ok) return ok;
+    if (is_special(*file->path) || file->is_stdout()) continue;
+    for (const ReportFile* other : outputs)
+      if (other != file && other->path && !other->is_stdout() && whole(*other) == whole(*file))
+        return Error{ErrorCode::BadUsage, fmt::format("{} {}: that is where {} goes", file->flag(),
+                                                      *file->path, other->flag())};
+  }
+  return {};
+}
+
 Result<void> ReportFile::write(std::string_view text) const {
   if (!path) return {};
   if (is_stdout()) {

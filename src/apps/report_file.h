@@ -1,7 +1,9 @@
 // Where one form of a report goes: nowhere, a file, or standard output.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,5 +30,9 @@ class ReportFile {
   std::string flag_;
   bool takes_stdout_;
 };
+
+// The same of several before any work is done: none of them is an input, and no two are one file.
+Result<void> check_outputs(std::initializer_list<const ReportFile*> outputs,
+                           std::span<const std::string> inputs);
 
 }  // namespace paceline::apps

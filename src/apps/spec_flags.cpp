@@ -30,11 +30,24 @@ std::string drafter_names(const char* between) {
   return names;
 }
 
-Result<int> parse_depth(std::string_view text) {
-  if (text == "auto") return kAutoDepth;
-  const auto depth = parse_integer(text, 0, kMaxDepth);
-  if (!depth) return wants(fmt::format("0 to {} or auto", kMaxDepth), text);
-  return static_cast<int>(*depth);
+// "4", "auto", "8:15": the depth, and the drafts of a tree where it has them.
+Result<DraftShape> parse_shape(std::string_view text) {
+  const Error bad = wants(fmt::format("0 to {} or auto", kMaxDepth), text);
+  const size_t colon = std::min(text.find(':'), text.size());
+  DraftShape shape;
+  if (const auto word = text.substr(0, colon); word != "auto") {
+    const auto depth = parse_integer(word, 0, kMaxDepth);
+    if (!depth) return bad;
+    shape.depth = static_cast<int>(*depth);
+  }
+  if (colon == text.size()) return shape;
+  const auto tree = parse_integer(text.substr(colon + 1), 0, kMaxTree);
+  if (!tree)
+    return wants(
+        fmt::format("a depth, or a depth and the drafts of a tree, 0 to {}, as 8:15", kMaxTree),
+        text);
+  shape.tree = static_cast<int>(*tree);
+  return shape;
 }
 
 // Ids of one line: 1,2,3 or [1,2,3] or {"token_ids": [1,2,3]}.
@@ -62,12 +75,19 @@ Result<std::vector<TokenId>> parse_script(std::string_view line) {
 
 }  // namespace
 
-std::string depth_name(int depth) {
-  return depth == kAutoDepth ? "auto" : fmt::format("{}", depth);
+std::string shape_name(const DraftShape& shape) {
+  std::string name = shape.depth == kAutoDepth ? "auto" : fmt::format("{}", shape.depth);
+  return shape.tree == kAutoTree ? name : name + fmt::format(":{}", shape.tree);
 }
 
-void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<int> default_depths) {
-  default_depths_ = std::move(default_depths);
+Json shape_json(const DraftShape& shape) {
+  return Json{{"depth", shape.depth == kAutoDepth ? Json("auto") : Json(shape.depth)},
+              {"tree", shape.tree == kAutoTree ? Json("auto") : Json(shape.tree)}};
+}
+
+void SpecFlags::add(Flags& flags, const std::string& depths_help,
+                    std::vector<DraftShape> default_arms) {
+  default_arms_ = std::move(default_arms);
   flags.group("Speculation");
   flags.value(
       "--drafter", drafter_names("|"),
@@ -84,9 +104,9 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
   flags.value(
       "--depth", "K|auto",
       [this](std::string_view given) -> Result<void> {
-        const auto depth = parse_depth(given);
-        if (!depth) return depth.error();
-        depth_ = *depth;
+        const auto shape = parse_shape(given);
+        if (!shape) return shape.error();
+        depth_ = *shape;
         return {};
       },
       fmt::format("drafts a round, 0 to {}, or auto, which decides each round (default: auto)",
@@ -96,21 +116,26 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
       [this](std::string_view given) -> Result<void> {
         for (size_t begin = 0; begin <= given.size();) {
           const size_t comma = std::min(given.find(',', begin), given.size());
-          const auto depth = parse_depth(given.substr(begin, comma - begin));
-          if (!depth)
-            return wants(fmt::format("0 to {} or auto, separated by commas", kMaxDepth), given);
-          depths.push_back(*depth);
+          const auto shape = parse_shape(given.substr(begin, comma - begin));
+          if (!shape)
+            return wants(fmt::format("0 to {} or auto, separated by commas, each alone or with the "
+                                     "drafts of a tree, as 8:15",
+                                     kMaxDepth),
+                         given);
+          arms.push_back(*shape);
           begin = comma + 1;
         }
         constexpr size_t kMostArms = 32;
-        if (depths.size() > kMostArms) return wants("32 arms at most", given);
+        if (arms.size() > kMostArms) return wants("32 arms at most", given);
         return {};
       },
       depths_help);
   flags.text("--drafts", "FILE", drafts,
              "what the scripted drafter drafts: ids of the answer, a line a prompt");
-  flags.off_only("--tree", "N", {"0"}, "this version drafts chains only; use 0",
-                 "0: drafts form a chain");
+  flags.integer(
+      "--tree", tree_, 0, kMaxTree,
+      "drafts a round that form a tree at most, 0: a chain (default: as many as pay where "
+      "the depth is auto, else a chain)");
   flags.text("--head", "FILE", head,
              "draft head (default: the one found for the model: in it, beside it, in heads/)");
   flags.text("--store", "FILE", store,
@@ -123,11 +148,17 @@ void SpecFlags::add(Flags& flags, const std::string& depths_help, std::vector<in
 }
 
 Result<void> SpecFlags::check(bool learns) {
-  if (depth_ && !depths.empty()) {
+  if (depth_ && !arms.empty()) {
     return Error{ErrorCode::BadUsage, "--depth and --depths are given both; use one"};
   }
-  if (depth_) depths = {*depth_};
-  if (depths.empty()) depths = default_depths_;
+  if (depth_) arms = {*depth_};
+  if (arms.empty()) arms = default_arms_;
+  for (DraftShape& arm : arms) {
+    if (arm.tree == kAutoTree) arm.tree = tree_;
+    if (arm.depth == 0) arm.tree = kAutoTree;
+    if (arm.tree > 0 && kind() == DrafterKind::Scripted)
+      return Error{ErrorCode::BadUsage, "--drafter scripted drafts chains; leave --tree out"};
+  }
   if (kind() == DrafterKind::Scripted && !drafts) {
     return Error{ErrorCode::BadUsage, "--drafter scripted needs --drafts FILE"};
   }
@@ -146,7 +177,14 @@ DrafterKind SpecFlags::kind() const { return kDrafters[static_cast<size_t>(draft
 
 bool SpecFlags::drafts_at_all() const {
   return kind() != DrafterKind::None &&
-         std::any_of(depths.begin(), depths.end(), [](int depth) { return depth != 0; });
+         std::any_of(arms.begin(), arms.end(), [](const auto& arm) { return arm.depth != 0; });
+}
+
+std::vector<std::string> SpecFlags::files() const {
+  std::vector<std::string> named;
+  for (const auto& file : {drafts, head, store})
+    if (file && *file != "-") named.push_back(*file);
+  return named;
 }
 
 HeadChoice SpecFlags::head_choice() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/flags.h"
+#include "apps/json_file.h"
 #include "apps/model_flags.h"
 #include "engine/engine.h"
 
@@ -13,19 +14,21 @@ namespace paceline::apps {
 
 struct SpecFlags {
   int drafter = 0;                    // index into auto, none, lookup, mtp, union, scripted
-  std::vector<int> depths;            // arms in order; kAutoDepth among them
+  std::vector<DraftShape> arms;       // in order
   std::optional<std::string> drafts;  // file of a scripted drafter
   std::optional<std::string> head;    // file of a draft head
   std::optional<std::string> store;   // file of a store of n-grams
   bool learn = false;                 // answers go into it
   bool allow_inexact = false;
 
-  void add(Flags& flags, const std::string& depths_help, std::vector<int> default_depths);
+  void add(Flags& flags, const std::string& depths_help, std::vector<DraftShape> default_arms);
   // What only all flags together can tell. learns: whether the command can.
   Result<void> check(bool learns = false);
   DrafterKind kind() const;
   // Whether some arm asks for drafts.
   bool drafts_at_all() const;
+  // The files that are named, all of which are read.
+  std::vector<std::string> files() const;
   // Which draft head is to be loaded.
   HeadChoice head_choice() const;
   StoreChoice store_choice() const;
@@ -34,11 +37,14 @@ struct SpecFlags {
   Result<std::vector<std::vector<TokenId>>> read_scripts(size_t n_prompts) const;
 
  private:
-  std::optional<int> depth_;
-  std::vector<int> default_depths_;
+  std::optional<DraftShape> depth_;
+  int tree_ = kAutoTree;  // of arms that do not say
+  std::vector<DraftShape> default_arms_;
 };
 
-// "auto", "4"
-std::string depth_name(int depth);
+// "auto", "4", "8:15"
+std::string shape_name(const DraftShape& shape);
+// Fields "depth" and "tree"; an automatic one is "auto".
+Json shape_json(const DraftShape& shape);
 
 }  // namespace paceline::apps

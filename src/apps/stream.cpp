@@ -39,7 +39,7 @@ Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink
     sink.write(pieces);
     for (const TextPiece& piece : pieces)
       if (!piece.text.empty())
-        result.pieces.push_back({std::string(piece.text), piece.token.depth});
+        result.pieces.push_back({std::string(piece.text), piece.token.depth, piece.token.source});
   };
   while (!generation->done()) {
     if (interrupted()) {
@@ -52,7 +52,7 @@ Result<ArmResult> run_arm(const Engine& engine, const Request& request, TextSink
   }
   sink.finish();
 
-  result.depth = request.depth;
+  result.shape = {request.depth, request.tree};
   result.drafter = generation->drafter();
   for (const EmittedToken& token : generation->tokens()) {
     result.token_ids.push_back(token.id);

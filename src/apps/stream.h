@@ -12,11 +12,12 @@ namespace paceline::apps {
 struct DraftedText {
   std::string text;
   int depth = 0;
+  DraftSource source = DraftSource::Scripted;  // of the draft
 };
 
 // What a generation left behind.
 struct ArmResult {
-  int depth = 0;
+  DraftShape shape;
   std::string drafter;
   std::vector<TokenId> token_ids;
   std::vector<int> draft_depths;  // of each token; 0: the trunk's own

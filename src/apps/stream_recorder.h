@@ -13,6 +13,7 @@ struct RowKind {
   Tap tap = Tap::After;
   TapType type = TapType::BF16;
   int width = 0;
+  std::string head_sha256 = {};  // of the head that may draft
 };
 
 class StreamRecorder final : public RowSink {
@@ -34,6 +35,7 @@ class StreamRecorder final : public RowSink {
 
  private:
   Tap tap_;
+  std::string head_sha256_;
   NewStream stream_;
 };
 

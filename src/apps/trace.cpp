@@ -7,6 +7,7 @@
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
+#include "apps/output_path.h"
 #include "apps/say.h"
 #include "apps/terminal.h"
 #include "apps/text_file.h"
@@ -151,7 +152,10 @@ int trace(Args args) {
     return fail("trace", {ErrorCode::BadUsage, "--text-file FILE names the text to read"});
   if (!given.out)
     return fail("trace", {ErrorCode::BadUsage, "--out FILE names the trace to write"});
-  if (auto ok = given.json.check(given.model.model); !ok) return fail("trace", ok.error());
+  const std::vector<std::string> inputs = {given.model.model, *given.text};
+  if (auto ok = check_output("--out", *given.out, inputs); !ok) return fail("trace", ok.error());
+  for (const std::string& file : {given.model.model, *given.text, *given.out})
+    if (auto ok = given.json.check(file); !ok) return fail("trace", ok.error());
   return run(given);
 }
 

@@ -31,6 +31,7 @@ Json comparison_json(const TraceComparison& found) {
       {"verdict", to_string(found.verdict())},
       {"positions", found.positions},
       {"differing", found.differing},
+      {"moved", found.moved},
       {"disagreement", found.disagreement()},
       {"decided", found.decided},
       {"decided_gap", TraceComparison::kDecided},
@@ -57,6 +58,7 @@ void print_comparison(const TraceComparison& found) {
   for (size_t i = 0; i < found.by_gap.size(); ++i)
     say("  from {:<4}             {:10} {:10}\n", TraceComparison::kGaps[i], found.by_gap[i],
         found.differing_by_gap[i]);
+  say("{} of {} rows have a logit that is not the same\n", found.moved, found.positions);
   say("logit of the reference's choice moves by {:.3g} (median), {:.3g} (p99), {:.3g} (most)\n",
       found.quantile(0.5), found.quantile(0.99), found.quantile(1));
   const auto rows = static_cast<double>(found.positions);
@@ -82,10 +84,8 @@ int trace_compare(Args args) {
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("trace-compare", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
-  for (const std::string& path : paths) {
-    if (auto ok = json.check(path); !ok) return fail("trace-compare", ok.error());
-    if (auto ok = html.check(path); !ok) return fail("trace-compare", ok.error());
-  }
+  if (auto ok = check_outputs({json.file(), html.file()}, paths); !ok)
+    return fail("trace-compare", ok.error());
 
   TraceFile files[2];
   for (int i = 0; i < 2; ++i) {

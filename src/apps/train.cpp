@@ -6,6 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/dump_flags.h"
+#include "apps/html_file.h"
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
@@ -32,6 +33,7 @@ struct StartHead {
   HeadTensors tensors;
   bool in_place = false;       // read from where the run writes
   bool in_checkpoint = false;  // read from the trunk's own files
+  std::string sha256 = {};
 };
 
 // The n most frequent words; of all those that occur, where n is 0.
@@ -54,7 +56,8 @@ Result<StartHead> start_head(const TrainFlags& given, const Engine& engine,
       return StartHead{.tensors = std::move(search.found->tensors),
                        .in_place = std::filesystem::equivalent(search.found->file,
                                                                given.trained_file(), ignored),
-                       .in_checkpoint = search.found->in_checkpoint};
+                       .in_checkpoint = search.found->in_checkpoint,
+                       .sha256 = search.found->sha256};
     }
     if (search.fault) return *search.fault;
     return Error{ErrorCode::NotFound,
@@ -160,6 +163,7 @@ Json report_json(const train::TrainReport& report) {
           {"by_length", by_length_json(report)},
           {"skipped_steps", report.skipped},
           {"distance_to_serving", report.distance},
+          {"drafts_compared", report.drafts_compared},
           {"products", report.table}};
 }
 
@@ -205,18 +209,22 @@ int train(Args args) {
   ModelFlags model;
   TrainFlags given;
   JsonFile json;
+  HtmlFile html;
   Flags flags("train", "Teach a draft head on a dump, judged as it will be served.",
               "paceline train model.gguf --dump dump --out head.safetensors --new --minutes 60");
   model.add(flags);
   given.add(flags);
   flags.group("Output");
   json.add_flag(flags);
+  html.add_flag(flags);
   const auto outcome = flags.parse(args);
   if (!outcome) return fail("train", outcome.error());
   if (*outcome == Flags::Outcome::HelpShown) return kExitSuccess;
   if (auto ok = given.finish(model.model); !ok) return fail("train", ok.error());
-  for (const std::string& file : {model.model, *given.dump, *given.out})
-    if (auto ok = json.check(file); !ok) return fail("train", ok.error());
+  std::vector<std::string> files = {model.model, *given.dump, *given.out};
+  if (given.head) files.push_back(*given.head);
+  if (auto ok = check_outputs({json.file(), html.file()}, files); !ok)
+    return fail("train", ok.error());
   given.train.seed = model.seed;
 
   catch_interrupts();
@@ -249,7 +257,7 @@ int train(Args args) {
   if (!start) return fail("train", start.error());
   train::TrainInputs inputs{&engine->model(),     &*data,       std::move(start->tensors),
                             given.trained_file(), given.resume, start->in_place,
-                            start->in_checkpoint};
+                            start->in_checkpoint, start->sha256};
   HeadConfig& config = inputs.start.config;
   if (config.trunk_sha256.empty()) config.trunk_sha256 = engine->model_sha256();
   if (!inputs.in_checkpoint && config.trunk_sha256 != engine->model_sha256())
@@ -339,6 +347,7 @@ int train(Args args) {
   report["data"] = data_json(*data, config);
   report.update(report_json(*result));
   if (auto ok = json.write(report); !ok) return fail("train", ok.error());
+  if (auto ok = html.write(report); !ok) return fail("train", ok.error());
   if (interrupted_run) return kExitInterrupted;
   if (result->end == train::TrainEnd::NotFinite) {
     say(stderr,

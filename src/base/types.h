@@ -1,4 +1,4 @@
-// Number types that files and kernels share, and their exact conversions.
+// Types that files, kernels and models share, and exact conversions of numbers.
 #pragma once
 
 #include <bit>
@@ -7,6 +7,9 @@
 namespace paceline {
 
 using TokenId = int32_t;
+
+// Rows of a block with branches at most, and of a path in it.
+inline constexpr int kMostTreeRows = 32;
 
 // Sixteen-bit floats as they lie in memory. Arithmetic is always done in float32.
 struct bf16 {

@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The widths that are timed for the policy; r is close to straight between them.
-constexpr int kWidths[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17};
+constexpr int kWidths[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

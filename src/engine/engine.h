@@ -32,8 +32,17 @@
 
 namespace paceline {
 
-inline constexpr int kMaxDepth = kMostDrafts;  // drafts a round at most
+inline constexpr int kMaxDepth = kMostDrafts;  // drafts on a path at most
 inline constexpr int kAutoDepth = -1;          // the policy decides each round
+inline constexpr int kMaxTree = kMostNodes;
+inline constexpr int kAutoTree = -1;  // a tree where the policy decides, else a chain
+
+// How many drafts a round has: on the longest path, and in all where they form a tree.
+struct DraftShape {
+  int depth = kAutoDepth;
+  int tree = kAutoTree;
+  bool operator==(const DraftShape&) const = default;
+};
 
 struct EngineOptions {
   int threads = 0;  // 0: the CPUs that this process may use
@@ -66,7 +75,10 @@ struct Request {
   int max_tokens = 256;         // at least 1; capped by the context
   std::vector<std::string> stop = {};
   bool ignore_eos = false;
-  int depth = kAutoDepth;  // drafts a round, 0 to kMaxDepth, or kAutoDepth
+  int depth = kAutoDepth;  // drafts on the longest path of a round, 0 to kMaxDepth, or kAutoDepth
+  // Drafts a round that form a tree at most, 0 for a chain, to kMaxTree, or kAutoTree. Scripted
+  // drafts and those for a row sink form chains.
+  int tree = kAutoTree;
   DrafterKind drafter = DrafterKind::Auto;
   // For DrafterKind::Scripted: the token drafted for output index i is script[i]; past its end the
   // drafter is silent. Output index 0 is the token that the prefill yields.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kKind = "gate";
 // A change of what the probe does makes older verdicts void.
-constexpr int kProbeVersion = 2;
+constexpr int kProbeVersion = 3;
 // Of the walk: across a border of spans. Large trunks walk less far.
 constexpr int kBeginning = 40;
 constexpr int kPositions = 64;

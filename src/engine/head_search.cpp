@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "io/shown.h"
 #include "io/weight_file.h"
+#include "models/head_check.h"
 
 namespace paceline {
 namespace fs = std::filesystem;
@@ -57,26 +58,49 @@ class Search {
  private:
   bool done() const { return result_.found || result_.fault; }
 
+  void fail(const fs::path& file, const Error& error) {
+    result_.fault = error;
+    result_.fault_file = file;
+  }
+
+  // Where the family has no heads, loading the model says so.
+  Result<void> check_shapes(const fs::path& file, const std::vector<HeadShape>& found,
+                            int modules) const {
+    const auto wanted = head_shapes(checkpoint_, modules);
+    if (!wanted) return {};
+    auto fits = check_head_shapes(found, *wanted);
+    if (fits) return fits;
+    return Error{fits.error().code, shown_path(file) + ": " + fits.error().message};
+  }
+
   void look_inside() {
     result_.places.push_back("the checkpoint itself (mtp.* tensors)");
     if (std::ranges::none_of(checkpoint_.tensors(),
                              [](const Tensor& t) { return is_head_tensor(t.name); }))
       return;
+    std::vector<HeadShape> shapes;
+    for (const Tensor& tensor : checkpoint_.tensors())
+      if (is_head_tensor(tensor.name)) shapes.push_back({tensor.name, tensor.shape});
+    const auto config = head_config_of(checkpoint_);
+    const auto fits = config ? check_shapes(checkpoint_.path(), shapes, config->modules)
+                             : Result<void>(config.error());
+    if (!fits) return fail(checkpoint_.path(), fits.error());
     auto head = read_head(checkpoint_);
-    if (!head) {
-      result_.fault = head.error();
-      return;
-    }
+    if (!head) return fail(checkpoint_.path(), head.error());
     result_.found = FoundHead{std::move(*head), checkpoint_.path(), true, digest_of(checkpoint_)};
   }
 
   void take_file(const fs::path& path) {
+    const auto config = read_head_config(path);
+    if (!config) return fail(path, config.error());
+    const auto shapes = read_head_shapes(path);
+    if (!shapes) return fail(path, shapes.error());
+    if (auto fits = check_shapes(path, *shapes, config->modules); !fits)
+      return fail(path, fits.error());
     auto head = read_head(path);
+    if (!head) return fail(path, head.error());
     const auto file = open_weight_file(path, path.filename().string());
-    if (!head || !file) {
-      result_.fault = head ? file.error() : head.error();
-      return;
-    }
+    if (!file) return fail(path, file.error());
     result_.found = FoundHead{std::move(*head), path, false, cached_sha256(*file)};
   }
 

@@ -22,7 +22,10 @@ struct FoundHead {
 
 struct HeadSearch {
   std::optional<FoundHead> found;
-  std::optional<Error> fault;       // of the first head that was there and cannot be read
+  // Of the first head that was there and cannot be read or has other tensors than the model wants,
+  // and the file that it is in.
+  std::optional<Error> fault;
+  std::filesystem::path fault_file;
   std::vector<std::string> places;  // looked at, as the user would write them
 };
 
@@ -43,6 +46,7 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,
 // file of a GGUF model; in ./heads, in ../share/paceline/heads beside the program and in the user's
 // folder the first *.safetensors, by name, whose metadata have the checkpoint's SHA-256 as
 // `paceline.trunk_sha256`. That digest is computed only where some head lies there.
+// Names and shapes are compared with the model's before a tensor is read.
 HeadSearch find_head(const Checkpoint& checkpoint, const std::filesystem::path& asked);
 
 }  // namespace paceline

@@ -19,6 +19,7 @@ constexpr int kLead = kWidest;    // positions that the chain reads ahead
 constexpr int kKept = 4 * kLead;  // rows of it that are kept
 constexpr int kNeighbourRows = 5;
 constexpr int kMostNeighbours = 3;
+constexpr int kTreeDepth = kLead;  // of a tree's paths at most
 
 // Results of the chain for the last kKept positions.
 struct Kept {
@@ -38,6 +39,7 @@ struct Reader {
   int threads = 0;
   int neighbours = 0;  // other sequences in the same passes
   bool forks = false;  // goes on from a fork of its state halfway
+  bool trees = false;  // of up to `width` rows
   std::unique_ptr<SequenceState> state = {};
   int blocks = 0;  // read so far
   std::vector<std::unique_ptr<SequenceState>> others = {};
@@ -61,6 +63,11 @@ class Walk {
   Result<void> follow(Reader& reader);
   Result<void> fork(Reader& reader);
   void read_block(Reader& reader, int rows, int n_true);
+  void read_tree(Reader& reader, int depth);
+  // The block, beside the reader's neighbours; what the block gave.
+  TrunkOut pass(Reader& reader);
+  void compare_row(const Reader& reader, const TrunkOut& out, int row);
+  void grow_tree(int at, int rows, int depth);
   void read_chunks(Reader& reader, int to);
   void compare_floats(const Reader& reader, const char* tensor, int position,
                       std::span<const float> wanted, std::span<const float> found);
@@ -83,7 +90,9 @@ class Walk {
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<SequenceState> chain_;
   std::vector<Reader> readers_;
-  Block block_{kChunk};
+  Block block_{std::max(kChunk, kMostTreeRows)};
+  uint64_t random_ = 1;
+  std::vector<int> path_, text_rows_;  // of a tree
   std::vector<Block> other_blocks_ = std::vector<Block>(kMostNeighbours, Block(kNeighbourRows));
   std::vector<std::byte> wanted_bytes_, found_bytes_;
 };
@@ -104,14 +113,29 @@ void Walk::make_readers() {
   if (options_.walks > 1)
     give(4, ", beside sequences that come and go",
          [](Reader& r) { r.neighbours = kMostNeighbours; });
+  for (int i = 0; i < options_.tree_readers; ++i) {
+    Reader& reader =
+        readers_.emplace_back(Reader{.name = fmt::format("trees of up to {} rows", kMostTreeRows),
+                                     .width = kMostTreeRows,
+                                     .trees = true});
+    if (i == 0) {
+      reader.name += ", beside another sequence";
+      reader.neighbours = 1;
+    } else {
+      reader.name += ", from a fork, one thread";
+      reader.forks = true;
+      reader.threads = 1;
+    }
+  }
   result_.readers.clear();
   for (const Reader& reader : readers_) result_.readers.push_back(reader.name);
 }
 
 Result<void> Walk::take_memory() {
   const int capacity = static_cast<int>(text_.size());
-  auto workspace = model_.make_workspace(kChunk + kMostNeighbours * kNeighbourRows,
-                                         kWidest + kMostNeighbours * kNeighbourRows);
+  auto workspace =
+      model_.make_workspace(block_.capacity() + kMostNeighbours * kNeighbourRows,
+                            std::max(kWidest, kMostTreeRows) + kMostNeighbours * kNeighbourRows);
   if (!workspace) return workspace.error();
   workspace_ = std::move(*workspace);
   const auto new_state = [&](std::unique_ptr<SequenceState>& to) -> Result<void> {
@@ -223,6 +247,13 @@ void Walk::read_block(Reader& reader, int rows, int n_true) {
     const TokenId token = text_[at + i];
     block_.add(i < n_true ? token : (token + 1 + i) % model_.info().vocab_size);
   }
+  const TrunkOut out = pass(reader);
+  for (int i = 0; i < n_true; ++i) compare_row(reader, out, i);
+  reader.state->commit(n_true);
+  compare_caches(reader, at, at + n_true);
+}
+
+TrunkOut Walk::pass(Reader& reader) {
   std::vector<PassPart> parts = {{.block = &block_, .state = reader.state.get()}};
   size_t own = 0;
   for (size_t i = 0; i < reader.others.size(); ++i) {
@@ -244,16 +275,70 @@ void Walk::read_block(Reader& reader, int rows, int n_true) {
   }
   workspace_->threads = reader.threads;
   model_.forward(parts, *workspace_);
-  const TrunkOut& out = parts[own].out;
-  for (int i = 0; i < n_true; ++i) {
-    compare_floats(reader, "logits", at + i, kept_.logits[(at + i) % kKept], out.logits.row(i));
-    compare_floats(reader, "hidden", at + i, kept_.hidden[(at + i) % kKept], out.hidden.row(i));
-  }
   for (size_t i = 0; i < parts.size(); ++i)
     if (i != own) parts[i].state->commit(parts[i].block->rows());
-  reader.state->commit(n_true);
-  compare_caches(reader, at, at + n_true);
   ++reader.blocks;
+  return parts[own].out;
+}
+
+void Walk::compare_row(const Reader& reader, const TrunkOut& out, int row) {
+  const int position = block_.positions()[row];
+  const int at = position % kKept;
+  compare_floats(reader, "logits", position, kept_.logits[at], out.logits.row(row));
+  compare_floats(reader, "hidden", position, kept_.hidden[at], out.hidden.row(row));
+}
+
+// A random tree with no path longer than `depth`, in which the text is at least one of the paths,
+// at rows of any number. Rows beside it have its token of their position at times, or a wrong one.
+void Walk::grow_tree(int at, int rows, int depth) {
+  const auto below = [this](int n) {
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX
+    return static_cast<int>((random_ >> 33) % static_cast<uint64_t>(n));
+  };
+  const int n_true = 1 + below(std::min(rows, depth));
+  block_.reset(at);
+  text_rows_.clear();  // rows whose whole path is text
+  int text_end = Block::kNoParent;
+  for (int row = 0, placed = 0; row < rows; ++row) {
+    int parent = text_end;
+    if (below(rows - row) < n_true - placed) {
+      ++placed;
+      text_end = row;
+    } else {
+      parent = below(3) == 0 ? below(row + 1) - 1 : row - 1;
+      if (parent >= 0 && block_.positions()[parent] + 1 - at >= depth) parent = Block::kNoParent;
+    }
+    const int position = parent < 0 ? at : block_.positions()[parent] + 1;
+    const bool right = text_end == row || below(3) == 0;
+    const TokenId token = right ? text_[position] : text_[position] + 1 + below(5);
+    block_.add(token % model_.info().vocab_size, parent);
+    const bool continues = parent < 0 || std::ranges::find(text_rows_, parent) != text_rows_.end();
+    if (continues && block_.tokens()[row] == text_[position]) text_rows_.push_back(row);
+  }
+}
+
+// Of the paths that are text the longest stands, or any, now and then none.
+void Walk::read_tree(Reader& reader, int depth) {
+  const int at = reader.state->length();
+  random_ += static_cast<uint64_t>(reader.blocks);
+  const int rows = 2 + static_cast<int>((random_ >> 33) % (kMostTreeRows - 1));
+  grow_tree(at, rows, depth);
+  const TrunkOut out = pass(reader);
+  ++result_.trees;
+  result_.tree_rows += rows;
+  for (const int row : text_rows_) compare_row(reader, out, row);
+  const auto nearer = [this](int a, int b) {
+    return block_.positions()[a] < block_.positions()[b];
+  };
+  int kept = Block::kNoParent;
+  if (reader.blocks % 3 == 0)
+    kept = text_rows_[static_cast<size_t>(reader.blocks) % text_rows_.size()];
+  else if (reader.blocks % 7 != 0)
+    kept = *std::ranges::max_element(text_rows_, nearer);
+  path_.clear();
+  for (int row = kept; row >= 0; row = block_.parents()[row]) path_.insert(path_.begin(), row);
+  reader.state->commit(path_);
+  compare_caches(reader, at, reader.state->length());
 }
 
 // Every accept count in turn.
@@ -261,9 +346,13 @@ Result<void> Walk::follow(Reader& reader) {
   const int end = static_cast<int>(text_.size());
   for (;;) {
     const int at = reader.state->length();
-    const int rows = std::min(reader.width, end - at);
-    if (rows == 0 || at + rows > chain_->length() || found()) return {};
-    read_block(reader, rows, 1 + reader.blocks % rows);
+    const int depth = std::min(reader.trees ? 1 + reader.blocks % kTreeDepth : reader.width,
+                               end - at);  // positions that the block reaches
+    if (depth == 0 || at + depth > chain_->length() || found()) return {};
+    if (reader.trees)
+      read_tree(reader, depth);
+    else
+      read_block(reader, depth, 1 + reader.blocks % depth);
     if (auto on = go_on(); !on) return on;
   }
 }
@@ -321,7 +410,7 @@ std::string sentence(const Difference& d) {
 }  // namespace
 
 ProbeOptions long_probe() {
-  ProbeOptions options{.positions = 2048, .widths = {}, .walks = 3};
+  ProbeOptions options{.positions = 2048, .widths = {}, .tree_readers = 2, .walks = 3};
   for (int width = 1; width <= kWidest; ++width) options.widths.push_back(width);
   return options;
 }

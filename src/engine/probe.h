@@ -2,9 +2,9 @@
 //
 // One reader takes a text token by token. Others take the same text in blocks of several widths,
 // with wrong tokens in them that are rolled back at every accept count, in other chunks, on other
-// threads, beside other sequences. Their logits, hiddens and cache bytes must be those of the
-// first, byte for byte: then speculative decoding writes what plain decoding writes
-// (docs/numerics.md).
+// threads, beside other sequences, and as a path through random trees. Their logits, hiddens and
+// cache bytes must be those of the first, byte for byte: then speculative decoding writes what
+// plain decoding writes (docs/numerics.md).
 #pragma once
 
 #include <functional>
@@ -22,6 +22,7 @@ namespace paceline {
 struct ProbeOptions {
   int positions = 256;  // of a walk, behind a beginning that is read first; fewer in short contexts
   std::vector<int> widths = {2, 3, 5, 8, 16};
+  int tree_readers = 1;  // of trees of up to kMostTreeRows rows
   int walks = 1;
   int beginning = 48;  // positions read before the first walk
   double seconds = 0;  // a walk goes no further behind this time; 0: to its end
@@ -51,6 +52,8 @@ struct ProbeResult {
   int positions = 0;   // that were compared, over all walks
   std::vector<int> widths;
   std::vector<std::string> readers;
+  int trees = 0;  // that were read, and their rows
+  int64_t tree_rows = 0;
   int64_t bytes = 0;  // compared
   double seconds = 0;
   std::optional<Difference> first_difference;

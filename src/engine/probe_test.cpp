@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/gate.h"
+#include "models/registry.h"
 #include "tests/toy_engine.h"
 
 namespace paceline {
@@ -26,7 +27,10 @@ TEST(Probe, ATrunkThatKeepsTheRowRuleIsExact) {
   EXPECT_EQ(result.verdict, Verdict::Exact);
   EXPECT_EQ(result.reason, "");
   EXPECT_EQ(result.positions, 256);
-  EXPECT_EQ(result.readers.size(), 5u);
+  EXPECT_EQ(result.readers.size(), 6u);
+  EXPECT_GT(result.trees, 20);
+  EXPECT_GT(result.tree_rows, 10 * result.trees);
+  EXPECT_LT(result.tree_rows, 24 * result.trees);
   EXPECT_GT(result.bytes, 256 * 5 * 300 * 4);
   EXPECT_FALSE(result.first_difference);
   for (const int context : {64, 65, 100})
@@ -39,7 +43,7 @@ TEST(Probe, TheLongOneWalksThreeTimes) {
   const ProbeResult result = probe_toy({}, 1000, options);
   EXPECT_EQ(result.verdict, Verdict::Exact);
   EXPECT_EQ(result.positions, 900);
-  EXPECT_EQ(result.readers.size(), 16u);
+  EXPECT_EQ(result.readers.size(), 18u);
 }
 
 // Negative controls: every fault of this kind is found, and named.
@@ -77,6 +81,63 @@ TEST(Probe, FindsANeighbourThatMatters) {
 TEST(Probe, FindsADispatchByRows) {
   const ProbeResult result = probe_toy({.feels_width = true});
   EXPECT_EQ(result.verdict, Verdict::Inexact);
+}
+
+TEST(Probe, FindsABranchThatReadsItsSibling) {
+  const ProbeResult result = probe_toy({.mixes_siblings = true});
+  EXPECT_EQ(result.verdict, Verdict::Inexact);
+  ASSERT_TRUE(result.first_difference);
+  EXPECT_NE(result.first_difference->reader.find("trees"), std::string::npos);
+}
+
+// A trunk that is exact on chains, and attends trees under a mask: their sums go by slots. Products
+// of four rows and more keep the rule under the wide control, so nothing but attention differs.
+class MaskedTrees final : public Model {
+ public:
+  explicit MaskedTrees(bool masks) : masks_(masks) {
+    const auto checkpoint =
+        Checkpoint::open(std::string(PACELINE_SOURCE_DIR) + "/tests/golden/llama/plain");
+    check(checkpoint.has_value(), "the golden checkpoint opens");
+    auto model = load_model(*checkpoint, {.weights = WeightsType::F32, .threads = 2});
+    check(model.has_value(), "the golden checkpoint loads");
+    model_ = std::move(*model);
+  }
+  const ModelInfo& info() const override { return model_->info(); }
+  Result<std::unique_ptr<SequenceState>> make_state(int capacity, CacheType cache) const override {
+    return model_->make_state(capacity, cache);
+  }
+  Result<std::unique_ptr<Workspace>> make_workspace(int rows, int logit_rows) const override {
+    return model_->make_workspace(rows, logit_rows);
+  }
+  using Model::forward;
+  void forward(std::span<PassPart> parts, Workspace& workspace) const override {
+    int rows = 0;
+    bool branches = false;
+    for (const PassPart& part : parts) {
+      rows += part.block->rows();
+      branches = branches || part.block->depth() < part.block->rows();
+    }
+    workspace.wide_kernels = masks_ && branches && rows >= 4;
+    model_->forward(parts, workspace);
+  }
+
+ private:
+  bool masks_;
+  std::unique_ptr<Model> model_;
+};
+
+TEST(Probe, FindsATreeThatIsSummedInTheOrderOfItsSlots) {
+  for (const bool masks : {false, true}) {
+    const MaskedTrees model(masks);
+    std::vector<TokenId> text = some_text(333);
+    for (TokenId& token : text) token %= model.info().vocab_size;
+    const auto result = probe(model, text, 300, CacheType::F16, {});
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->verdict, masks ? Verdict::Inexact : Verdict::Exact) << result->reason;
+    if (!masks) continue;
+    ASSERT_TRUE(result->first_difference);
+    EXPECT_NE(result->first_difference->reader.find("trees"), std::string::npos);
+  }
 }
 
 TEST(Probe, CanBeStopped) {

@@ -14,7 +14,7 @@ Result<RoundCounts> Engine::replay(const RecordedText& text, const Request& requ
       state_->make_drafter(kind, request, Gate::replaying(), nullptr, text.n_prompt + text.budget);
   if (!made) return made.error();
   DepthPolicy policy;
-  Depth depth = {.limit = request.depth == kAutoDepth ? kMaxDepth : request.depth};
+  Depth depth = depth_for(request, kind);
   if (request.depth == kAutoDepth && kind != DrafterKind::None) {
     depth.policy = &policy;
     depth.costs = &costs();

@@ -37,6 +37,12 @@ Result<void> check_request(const Request& request, const RequestLimits& limits) 
     return bad(
         fmt::format("the depth should be 0 to {} or auto, but is {}", kMaxDepth, request.depth));
   }
+  if (request.tree != kAutoTree && (request.tree < 0 || request.tree > kMaxTree)) {
+    return bad(fmt::format("a tree should have 0 to {} drafts, but is to have {}", kMaxTree,
+                           request.tree));
+  }
+  if (request.tree > 0 && request.drafter == DrafterKind::Scripted)
+    return bad("a script of drafts is a chain; ask for a tree of 0 drafts");
   if (request.drafter == DrafterKind::Mtp && !limits.no_head.empty()) return bad(limits.no_head);
   if (request.logprobs < -1 || request.logprobs > limits.vocab_size) {
     return bad(fmt::format("logprobs should be 0 to {} (the vocabulary), but is {}",
@@ -50,6 +56,15 @@ Result<void> check_request(const Request& request, const RequestLimits& limits) 
     return bad("stop strings need a tokenizer, and the model has none");
   }
   return {};
+}
+
+Depth depth_for(const Request& request, DrafterKind kind) {
+  const bool automatic = request.depth == kAutoDepth;
+  Depth depth = {.limit = automatic ? kMaxDepth : request.depth};
+  if (kind == DrafterKind::None || kind == DrafterKind::Scripted || request.row_sink != nullptr)
+    return depth;
+  depth.nodes = request.tree == kAutoTree ? (automatic ? kMaxTree : 0) : request.tree;
+  return depth;
 }
 
 }  // namespace paceline

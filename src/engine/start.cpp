@@ -100,16 +100,22 @@ Result<MadeDrafter> Engine::State::make_drafter(DrafterKind kind, const Request&
     head_drafter = std::move(*made);
   }
   HeadDrafter* const with_head = head_drafter.get();
+  const bool grows = depth_for(request, kind).nodes > 0;
   switch (kind) {
     case DrafterKind::Lookup:
+      if (grows) return MadeDrafter{std::make_unique<UnionDrafter>(UnionSources{})};
       return MadeDrafter{std::make_unique<LookupDrafter>(
           LookupOptions{.min_match = request.depth == kAutoDepth ? 1 : kLeastMatchWithoutPolicy})};
     case DrafterKind::Scripted:
       return MadeDrafter{std::make_unique<ScriptedDrafter>(request.script)};
     case DrafterKind::Mtp:
-      return MadeDrafter{std::move(head_drafter), with_head};
+      if (!grows) return MadeDrafter{std::move(head_drafter), with_head};
+      return MadeDrafter{std::make_unique<UnionDrafter>(
+                             UnionSources{.own_text = false, .head = std::move(head_drafter)}),
+                         with_head};
     case DrafterKind::Union:
-      return MadeDrafter{std::make_unique<UnionDrafter>(store.store, std::move(head_drafter)),
+      return MadeDrafter{std::make_unique<UnionDrafter>(
+                             UnionSources{.store = store.store, .head = std::move(head_drafter)}),
                          with_head};
     default:
       return MadeDrafter{std::make_unique<SilentDrafter>()};
@@ -135,7 +141,6 @@ Result<Generation> Engine::start(const Request& request) const {
 
   const int n_prompt = static_cast<int>(request.prompt.size());
   const int budget = std::min(request.max_tokens, state_->context - n_prompt);
-  const int depth = request.depth == kAutoDepth ? kMaxDepth : request.depth;
   if (auto taken = state_->take_pass_memory(); !taken) return taken.error();
   const DrafterKind asked = state_->drafter_for(request);
   const DraftPermit* permit = nullptr;
@@ -149,15 +154,18 @@ Result<Generation> Engine::start(const Request& request) const {
       state_->make_drafter(kind, request, permit, std::move(begun->head), n_prompt + budget);
   if (!made) return made.error();
   made->drafter->begin(request.prompt, n_prompt + budget);
+  const Depth depth = depth_for(request, kind);
   auto rule = make_rule(request.sampling, limits.vocab_size, *state_->table);
   rule->begin(request.prompt, n_prompt + budget);
 
   auto state = std::make_unique<Generation::State>(
-      request, *state_, make_sequence(std::move(begun->trunk), budget, depth), std::move(rule),
-      std::move(made->drafter), name_of(kind));
+      request, *state_,
+      make_sequence(std::move(begun->trunk), budget, depth.most_drafts(),
+                    state_->model->info().dim),
+      std::move(rule), std::move(made->drafter), name_of(kind));
   state->head_drafter = made->head;
   state->declined = kind != asked;
-  state->depth = {.limit = depth};
+  state->depth = depth;
   if (request.depth == kAutoDepth && kind != DrafterKind::None) {
     state->depth.policy = &state->policy;
     state->depth.costs = &costs();

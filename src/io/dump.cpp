@@ -61,6 +61,7 @@ DumpStream Dump::State::view(const StreamBlock& block) const {
     stream.hiddens_bf16 = {reinterpret_cast<const bf16*>(block.hiddens.data()), values};
   else
     stream.hiddens_f32 = {reinterpret_cast<const float*>(block.hiddens.data()), values};
+  stream.head_sha256 = block.meta.head_sha256;
   stream.sources = block.meta.sources;
   stream.round_words = block.round_words;
   return stream;

@@ -73,6 +73,8 @@ struct DumpStream {
   // The hiddens, row by row: one of the two, as the header's type says.
   std::span<const bf16> hiddens_bf16;
   std::span<const float> hiddens_f32;
+  std::string_view head_sha256;  // of the head whose drafts are among the rounds; "" where none is
+                                 // known
   std::span<const std::string> sources;   // names of drafters: "lookup", "mtp"
   std::span<const uint32_t> round_words;  // as in the file; rounds() reads them
 

@@ -177,6 +177,7 @@ Json meta_json(const StreamMeta& meta) {
                {"budget", meta.budget},
                {"ended", meta.ended},
                {"own_top1", meta.own_top1}};
+  if (!meta.head_sha256.empty()) json["head_sha256"] = meta.head_sha256;
   if (!meta.sources.empty()) json["sources"] = meta.sources;
   return json;
 }
@@ -194,6 +195,8 @@ std::optional<StreamMeta> read_meta(std::string_view text, int positions) {
   meta.budget = fields.integer("budget", 0);
   meta.ended = fields.boolean("ended");
   meta.own_top1 = fields.integer("own_top1", -1);
+  if (json.is_object() && json.contains("head_sha256"))
+    meta.head_sha256 = fields.text("head_sha256");
   if (json.is_object() && json.contains("sources")) meta.sources = fields.texts("sources");
   const bool known_kind = kind == "text" || kind == "answer";
   const bool in_range = meta.n_prompt <= positions && meta.cycle_start <= positions &&
@@ -363,6 +366,7 @@ StreamMeta meta_of(const NewStream& stream) {
           .budget = stream.budget,
           .ended = stream.ended,
           .own_top1 = stream.own_top1,
+          .head_sha256 = stream.head_sha256,
           .sources = stream.sources};
 }
 

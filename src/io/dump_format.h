@@ -35,6 +35,7 @@ struct StreamMeta {
   int budget = 0;
   bool ended = false;
   int own_top1 = -1;
+  std::string head_sha256;
   std::vector<std::string> sources;
 };
 

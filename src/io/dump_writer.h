@@ -46,6 +46,7 @@ struct NewStream {
   int own_top1 = -1;
   std::vector<TokenId> tokens = {};  // one more than hiddens has rows
   HiddenRows hiddens;
+  std::string head_sha256 = {};
   std::vector<std::string> sources = {};
   std::vector<DumpRound> rounds = {};
 };

@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-size_t attend_scratch_floats(int positions, int head_dim) {
+size_t attend_scratch_floats(int slots, int head_dim) {
   const auto round_up = [](int n) { return (static_cast<size_t>(n) + 15) / 16 * 16; };
-  return kMaxQueries * (round_up(positions) + round_up(head_dim));
+  return kMaxQueries * (round_up(slots) + round_up(head_dim));
 }
 
 void attend(std::span<const AttendArgs> parts, float* scratch, size_t scratch_per_thread,
@@ -19,6 +19,11 @@ void attend(std::span<const AttendArgs> parts, float* scratch, size_t scratch_pe
     check(part.value_stride % kTileOutputs == 0 && part.value_stride >= part.head_dim,
           "values are padded to whole vectors");
     check(part.window >= 0, "a window is a number of positions, or 0 for none");
+    for (int row = 0; row < part.rows && part.parents != nullptr; ++row) {
+      const int depth = part.positions[row] - part.first_open;
+      check(depth == part.first_row + row || depth < kMostTreeRows,
+            "a branch is no deeper than a tree has rows");
+    }
     items += static_cast<int64_t>(part.rows) * part.n_heads;
   }
   // Items of one key head stand together; a few pieces a thread, or one a sequence, keep them

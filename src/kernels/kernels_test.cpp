@@ -342,6 +342,73 @@ TEST(Kernels, WindowedAttentionEqualsItsDefinitionAndReadsNothingBeforeTheWindow
   }
 }
 
+// A bush: path 0 2 5 6 is looked at, and every slot beside it holds NaNs. Committed rows end before
+// a border of spans, so that positions lie on one side of it and slots on the other.
+TEST(Kernels, AttentionOfATreeReadsNothingOfOtherBranches) {
+  constexpr int kDim = 20;
+  const std::vector<int> parents = {-1, -1, 0, 2, 0, 2, 5};
+  const std::vector<int> depths = {0, 0, 1, 2, 1, 2, 3};
+  const std::vector<int> path = {0, 2, 5, 6};
+  for (const KernelTable* table : all_tables()) {
+    for (const auto element : {CacheElement::F16, CacheElement::BF16, CacheElement::F32}) {
+      for (const int committed : {0, 13, 57, 60, 61, 62, 63, 64, 125}) {
+        for (const int window : {0, 2, 3, 18}) {
+          Random random(13);
+          const int slots = committed + static_cast<int>(parents.size());
+          CacheOf cache(element, kDim, slots, *table, random, /*poison=*/false);
+          std::vector<float> keys, values;  // of the path
+          const auto add = [&](int slot) {
+            const auto row = [&](const std::vector<float>& all) {
+              return std::span(all).subspan(static_cast<size_t>(slot) * kDim, kDim);
+            };
+            const auto k = row(cache.rounded_keys), v = row(cache.rounded_values);
+            keys.insert(keys.end(), k.begin(), k.end());
+            values.insert(values.end(), v.begin(), v.end());
+          };
+          for (int slot = 0; slot < committed; ++slot) add(slot);
+          for (const int row : path) add(committed + row);
+          for (const int row : {1, 3, 4}) {
+            const std::vector<float> nans(kDim, kNan);
+            const int slot = committed + row;
+            table->append_key(nans.data(), kDim, element, cache.pages[slot / kSpan], slot % kSpan);
+            table->append_value(nans.data(), kDim, cache.stride, element,
+                                cache.pages[slot / kSpan] + cache.key_bytes, slot % kSpan);
+          }
+          const auto q = random.normals(parents.size() * kDim);
+          std::vector<int> positions(depths.begin(), depths.end());
+          for (int& position : positions) position += committed;
+          std::vector<float> out(q.size());
+          ThreadPool pool(1);
+          std::vector<float> scratch(attend_scratch_floats(slots, kDim), kNan);
+          AttendArgs args{.q = q.data(),
+                          .out = out.data(),
+                          .rows = static_cast<int>(parents.size()),
+                          .positions = positions.data(),
+                          .window = window,
+                          .n_heads = 1,
+                          .n_kv_heads = 1,
+                          .head_dim = kDim,
+                          .scale = 0.3f,
+                          .first_open = committed,
+                          .parents = parents.data()};
+          cache.fill(args);
+          attend({&args, 1}, scratch.data(), scratch.size(), {table, &pool});
+          for (const int row : path) {
+            const size_t seen = static_cast<size_t>(positions[row] + 1) * kDim;
+            const auto at = static_cast<size_t>(row) * kDim;
+            ASSERT_TRUE(same_bits(
+                std::span(out).subspan(at, kDim),
+                reference::attend(std::span(q).subspan(at, kDim), std::span(keys).first(seen),
+                                  std::span(values).first(seen), 0.3f, window)))
+                << table->variant << " row " << row << " behind " << committed << " window "
+                << window;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Kernels, ArgmaxTakesTheLowestOfEquals) {
   Random random(9);
   for (const KernelTable* table : all_tables()) {

@@ -49,8 +49,9 @@ float gelu_mul(float gate, float up);
 float tanh(float x);
 float soft_cap(float x, float cap);
 
-// One query head at position keys.size() / head_dim - 1: keys and values are (positions, head_dim),
-// already rounded to the cache's type (rule 3). window: 0, or how many positions are seen at most.
+// One query head at position keys.size() / head_dim - 1: keys and values, those of its own path,
+// are (positions, head_dim), already rounded to the cache's type (rule 3). window: 0, or how many
+// positions are seen at most.
 std::vector<float> attend(std::span<const float> q, std::span<const float> keys,
                           std::span<const float> values, float scale, int window = 0);
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <span>
+#include <utility>
+
+#include "base/types.h"
 
 namespace paceline {
 
@@ -12,5 +15,9 @@ float log_sum_exp(std::span<const float> row);
 
 // The share that the largest element, row[top], has of the softmax; finite. The same sum.
 float top_probability(std::span<const float> row, int top);
+
+// The shares of the elements that top_logits() gave, in their order.
+void top_probabilities(std::span<const float> row, std::span<const std::pair<TokenId, float>> top,
+                       std::span<float> shares);
 
 }  // namespace paceline

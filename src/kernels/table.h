@@ -9,20 +9,22 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/types.h"
+
 #include "base/numerics.h"
 
 namespace paceline {
 
 // Types of weights that a product can stream.
 enum class WeightType { F32, BF16, F16, Q8_0, Q4_0, Q4_1 };
-inline constexpr int kTileOutputs = 16;  // outputs side by side in a packed tile
-inline constexpr int kQuantBlock = 32;   // inputs that share a scale
-inline constexpr int kRowGroup = 16;     // activation rows that are interleaved with each other
-inline constexpr int kBandTiles = 4;     // tiles of float weights that stand line by line
-inline constexpr int kSplitChunk = 32;   // inputs that a bf16 tile takes at once
-inline constexpr int kSpan = 64;         // positions whose attention is summed together
-inline constexpr int kKeyTile = 16;      // positions side by side in the key cache
-inline constexpr int kMaxQueries = 4;    // queries that one call attends for side by side
+inline constexpr int kTileOutputs = 16;   // outputs side by side in a packed tile
+inline constexpr int kQuantBlock = 32;    // inputs that share a scale
+inline constexpr int kRowGroup = 16;      // activation rows that are interleaved with each other
+inline constexpr int kBandTiles = 4;      // tiles of float weights that stand line by line
+inline constexpr int kSplitChunk = 32;    // inputs that a bf16 tile takes at once
+inline constexpr int kSpan = 64;          // positions whose attention is summed together
+inline constexpr int kKeyTile = 16;       // positions side by side in the key cache
+inline constexpr int kMaxQueries = 4;     // queries that one call attends for side by side
 
 enum class CacheElement { F16, BF16, F32 };
 
@@ -56,7 +58,7 @@ struct MatmulArgs {
 };
 
 // Attention of one block of one sequence over one layer's cache. The cache is a list of pages of
-// kSpan positions each, so that sequences can share those that they have in common.
+// kSpan slots each, so that sequences can share those that they have in common.
 struct AttendArgs {
   const float* q = nullptr;  // (rows, n_heads * head_dim), rotated
   float* out = nullptr;      // the same shape
@@ -68,11 +70,20 @@ struct AttendArgs {
   int head_dim = 0;
   float scale = 0;
 
+  // What a row sees are the positions of its own path. Position p stands at slot p below
+  // first_open; from there on each row of the open block has a slot, row i that of first_open + i,
+  // and continues row parents[i], or what stands before first_open for -1. Row 0 here is row
+  // first_row there. No parents: every position stands at the slot of its own number.
+  int first_open = 0;
+  const int* parents = nullptr;
+  int first_row = 0;
+  bool by_slot = false;  // a control, see Kernels::wide
+
   CacheElement element = CacheElement::F16;
-  // pages[p] + layer_bytes + h * head_bytes: of key head h, positions kSpan * p and following. With
-  // a window, pages that lie before it are not looked at and may stand for other positions by now.
-  // First the keys in tiles of 16 positions, [kSpan / 16][head_dim][16]; value_bytes behind their
-  // start the values, [kSpan][value_stride].
+  // pages[p] + layer_bytes + h * head_bytes: of key head h, slots kSpan * p and following. With a
+  // window, pages that lie before it are not looked at and may stand for other positions by now.
+  // First the keys in tiles of 16 slots, [kSpan / 16][head_dim][16]; value_bytes behind their start
+  // the values, [kSpan][value_stride].
   std::byte* const* pages = nullptr;
   size_t layer_bytes = 0;
   size_t head_bytes = 0;
@@ -140,7 +151,7 @@ struct KernelTable {
   // x = cap * tanh(x / cap), element by element; n is any number.
   void (*soft_cap)(float* x, int64_t n, float cap);
 
-  // Writes one position of one head into its page, at `slot` 0 .. kSpan - 1, rounded to the
+  // Writes one row of one head into its page, at `slot` 0 .. kSpan - 1 of it, rounded to the
   // cache's element type.
   void (*append_key)(const float* k, int head_dim, CacheElement element, std::byte* page_keys,
                      int slot);

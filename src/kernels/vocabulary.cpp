@@ -18,4 +18,13 @@ float top_probability(std::span<const float> row, int top) {
                                                 {.top = row[top], .scale = 1.0f});
 }
 
+void top_probabilities(std::span<const float> row, std::span<const std::pair<TokenId, float>> top,
+                       std::span<float> shares) {
+  if (top.empty()) return;
+  const float most = top_probability(row, top[0].first);
+  for (size_t i = 0; i < top.size(); ++i) shares[i] = top[i].second - top[0].second;
+  kernel_tables().back()->exp_all(shares.data(), static_cast<int>(top.size()), shares.data());
+  for (float& share : shares.first(top.size())) share = share * most;
+}
+
 }  // namespace paceline

@@ -47,23 +47,20 @@ Result<Run> run_once(const Engine& engine, const Request& request, const BenchOp
 // All arms over one prompt, first to last or last to first.
 Result<Visit> visit(const Engine& engine, const std::vector<BenchPrompt>& prompts, size_t index,
                     bool backwards, const BenchOptions& options) {
-  const size_t n_arms = options.depths.size();
+  const size_t n_arms = options.arms.size();
   Visit done{index, std::vector<Run>(n_arms)};
   for (size_t turn = 0; turn < n_arms; ++turn) {
     const size_t arm = backwards ? n_arms - 1 - turn : turn;
     Request request = prompts[index].request;
-    request.depth = options.depths[arm];
-    request.drafter = options.depths[arm] == 0 ? DrafterKind::None : options.drafter;
+    const DraftShape& shape = options.arms[arm];
+    request.depth = shape.depth;
+    request.tree = shape.tree;
+    request.drafter = shape.depth == 0 ? DrafterKind::None : options.drafter;
     auto run = run_once(engine, request, options);
     if (!run) return run.error();
     done.runs[arm] = *std::move(run);
   }
   return done;
-}
-
-void add_counts(std::vector<int64_t>& sums, const std::vector<int64_t>& counts) {
-  if (sums.size() < counts.size()) sums.resize(counts.size());
-  for (size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
 }
 
 void add_bins(std::vector<PositionBin>& sums, const std::vector<PositionBin>& bins) {
@@ -79,7 +76,7 @@ template <class Take>
 ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const BenchOptions& options,
                      const BenchResult& result, Take take) {
   ArmSummary arm;
-  arm.depth = options.depths[index];
+  arm.shape = options.arms[index];
   std::vector<double> rates;
   std::vector<double> ratios;
   std::vector<double> predicted;
@@ -89,12 +86,7 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
     const GenerationStats& stats = run.stats;
     arm.drafter = run.drafter;
     arm.tokens += static_cast<int64_t>(run.ids.size());
-    arm.round_tokens += stats.round_tokens;
-    arm.rounds += stats.rounds;
-    add_counts(arm.drafted_by_depth, stats.drafted_by_depth);
-    add_counts(arm.accepted_by_depth, stats.accepted_by_depth);
-    add_counts(arm.drafted_by_source, stats.drafted_by_source);
-    add_counts(arm.accepted_by_source, stats.accepted_by_source);
+    arm.counts.add(stats);
     add_bins(arm.by_position, run.by_position);
     arm.draft_seconds += stats.draft_seconds;
     arm.verify_seconds += stats.verify_seconds;
@@ -124,7 +116,7 @@ std::vector<ArmSummary> summarize_all(const std::vector<Visit>& visits,
                                       const BenchOptions& options, const BenchResult& result,
                                       const std::string* category) {
   std::vector<ArmSummary> arms;
-  for (size_t i = 0; i < options.depths.size(); ++i) {
+  for (size_t i = 0; i < options.arms.size(); ++i) {
     arms.push_back(summarize(visits, i, options, result, [&](const Visit& visit) {
       return category == nullptr || prompts[visit.prompt].category == *category;
     }));
@@ -191,7 +183,7 @@ void compare_arms(const std::vector<Visit>& visits, const std::vector<BenchPromp
 }  // namespace
 
 std::optional<double> ArmSummary::prediction_error() const {
-  if (depth == 0 || tokens_per_second <= 0) return std::nullopt;
+  if (shape.depth == 0 || tokens_per_second <= 0) return std::nullopt;
   return predicted_tokens_per_second / tokens_per_second - 1;
 }
 
@@ -254,6 +246,7 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
   if (visits.empty()) return Error{ErrorCode::Interrupted, "interrupted before the first pair"};
 
   result.draft_seconds = draft_seconds(visits, engine, result.passes);
+  if (engine.head() != nullptr) result.head_cost = engine.costs().head;
   result.arms = summarize_all(visits, prompts, options, result, nullptr);
   for (const Visit& done : visits) result.by_category[prompts[done.prompt].category];
   for (auto& [category, arms] : result.by_category) {
@@ -262,8 +255,9 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
   compare_arms(visits, prompts, result);
 
   const ArmSummary& plain = result.arms[0];
-  if (plain.rounds > 0) {
-    result.plain_round_bytes = plain_bytes(visits, engine) / static_cast<double>(plain.rounds);
+  if (plain.counts.rounds > 0) {
+    result.plain_round_bytes =
+        plain_bytes(visits, engine) / static_cast<double>(plain.counts.rounds);
     result.reached_rate = result.plain_round_bytes * plain.tokens_per_second / 1e9;
   }
   if (stream) {

@@ -26,7 +26,7 @@ struct BenchPrompt {
 };
 
 struct BenchOptions {
-  std::vector<int> depths;  // arms; the first is 0
+  std::vector<DraftShape> arms;  // the first is of depth 0
   DrafterKind drafter = DrafterKind::Auto;
   int repeats = 2;     // times that every prompt is run in every arm
   double seconds = 0;  // begin no prompt after this time; 0: no limit
@@ -38,15 +38,10 @@ struct BenchOptions {
 
 // One arm over some prompts.
 struct ArmSummary {
-  int depth = 0;
+  DraftShape shape = {.depth = 0};
   std::string drafter;
-  int64_t tokens = 0;        // emitted, the prefill's token among them
-  int64_t round_tokens = 0;  // emitted by rounds
-  int64_t rounds = 0;
-  std::vector<int64_t> drafted_by_depth;
-  std::vector<int64_t> accepted_by_depth;
-  std::vector<int64_t> drafted_by_source;  // index: DraftSource
-  std::vector<int64_t> accepted_by_source;
+  int64_t tokens = 0;  // emitted, the prefill's token among them
+  RoundCounts counts;
   std::vector<PositionBin> by_position;
   double draft_seconds = 0;
   double verify_seconds = 0;
@@ -71,7 +66,10 @@ struct BenchResult {
   std::vector<std::string> cyclic;     // prompts whose answer runs into a short cycle
   PassCosts passes;
   double draft_seconds = 0;  // of a draft asked for
-  double draft_cost() const { return draft_seconds / passes.one_row_seconds; }  // d
+  double draft_cost() const { return draft_seconds / passes.one_row_seconds; }
+  // d: a step of the draft head in passes of one row, as the depth policy has it; none without a
+  // head. Drafts that are looked up cost next to nothing, so a union's draft_cost() is below.
+  std::optional<double> head_cost;
   double plain_round_bytes = 0;  // weights and cache that a plain round reads; mean
   double reached_rate = 0;       // GB/s of weights and cache in plain decoding
   double limit_rate = 0;         // GB/s of the bare loop: median,

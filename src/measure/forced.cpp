@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "io/crc32c.h"
 #include "kernels/top_logits.h"
 #include "measure/reading.h"
 
@@ -13,7 +14,8 @@ namespace {
 
 struct Choice {
   TokenId id = 0;
-  float gap = 0;  // how far the next is below it
+  float gap = 0;     // how far the next is below it
+  uint32_t crc = 0;  // of the whole row
 };
 
 Choice choice_of(std::span<const float> logits) {
@@ -21,7 +23,7 @@ Choice choice_of(std::span<const float> logits) {
   top_logits(logits, 2, top);
   check(!top.empty(), "a vocabulary has words");
   const float next = top.size() > 1 ? top[1].second : -std::numeric_limits<float>::infinity();
-  return {top[0].first, top[0].second - next};
+  return {top[0].first, top[0].second - next, crc32c(std::as_bytes(logits))};
 }
 
 int rank_of(std::span<const float> logits, TokenId id) {
@@ -41,7 +43,7 @@ Result<void> read_forced(const Engine& engine, std::span<const TokenId> prompt,
   text.insert(text.end(), ids.begin(), ids.end());
   const int first = static_cast<int>(prompt.size()) - 1;
   return read_given(
-      engine, text, {.first = first, .width = width, .stop = stop},
+      engine, text, {.first = first, .width = width, .drafts_fall = true, .stop = stop},
       [&](int position, std::span<const float> logits) { see(position - first, logits); });
 }
 
@@ -65,17 +67,18 @@ Result<void> compare_forced(const Engine& engine, std::span<const TokenId> promp
                   [&](int i, std::span<const float> logits) { chosen[i] = choice_of(logits); });
   if (!read) return read;
   read = read_forced(engine, prompt, ids, width_b, stop, [&](int i, std::span<const float> logits) {
-    const TokenId other = choice_of(logits).id;
+    const Choice other = choice_of(logits);
     const Choice& mine = chosen[i];
     const auto above = std::upper_bound(Forced::kGaps.begin(), Forced::kGaps.end(), mine.gap);
     const auto bucket = std::max<ptrdiff_t>(above - Forced::kGaps.begin() - 1, 0);
     ++forced.positions;
     ++forced.by_gap[bucket];
-    if (other == mine.id) return;
+    if (other.crc != mine.crc) ++forced.moved;
+    if (other.id == mine.id) return;
     ++forced.differing[bucket];
     forced.flips.push_back({.position = i,
                             .a = mine.id,
-                            .b = other,
+                            .b = other.id,
                             .gap = mine.gap,
                             .rank_of_a = rank_of(logits, mine.id)});
   });

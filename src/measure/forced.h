@@ -28,15 +28,15 @@ struct Forced {
   int64_t positions = 0;
   std::array<int64_t, kGaps.size()> by_gap = {};     // positions
   std::array<int64_t, kGaps.size()> differing = {};  // of them, where the choices differ
+  int64_t moved = 0;                                 // positions with a logit that has other bits
   std::vector<ForcedFlip> flips;                     // of the last text, ascending
 
   int64_t all_differing() const;
   double rate() const;
 };
 
-// Reads `ids` behind `prompt` twice, in blocks of width_a and width_b rows, and counts into
-// `forced`. Every row is committed, as a round commits drafts that all stand. Interrupted when
-// `stop` says so.
+// Reads `ids` behind `prompt` twice, in blocks of width_a and width_b rows, some of which
+// end in wrong drafts that fall, and counts into `forced`. Interrupted when `stop` says so.
 Result<void> compare_forced(const Engine& engine, std::span<const TokenId> prompt,
                             std::span<const TokenId> ids, int width_a, int width_b, Forced& forced,
                             const std::function<bool()>& stop = {});

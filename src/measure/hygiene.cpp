@@ -15,8 +15,9 @@ std::vector<int64_t> trimmed(std::vector<int64_t> counts) {
 }
 
 bool alike(const ArmSummary& a, const ArmSummary& b) {
-  return a.rounds == b.rounds && trimmed(a.drafted_by_depth) == trimmed(b.drafted_by_depth) &&
-         trimmed(a.accepted_by_depth) == trimmed(b.accepted_by_depth);
+  return a.counts.rounds == b.counts.rounds &&
+         trimmed(a.counts.drafted_by_depth) == trimmed(b.counts.drafted_by_depth) &&
+         trimmed(a.counts.accepted_by_depth) == trimmed(b.counts.accepted_by_depth);
 }
 
 }  // namespace
@@ -46,10 +47,10 @@ std::vector<std::string> noise_of_result(const BenchResult& result, const NoiseL
   wide(result.passes.uncertainty / 2, "pass costs");  // single passes: shorter, so twice as wide
   wide(result.plain_spread, "plain tokens/s");
   for (const ArmSummary& arm : result.arms) {
-    if (arm.depth == 0 || arm.pairs == 0) continue;
+    if (arm.shape.depth == 0 || arm.pairs == 0) continue;
     const double half = (arm.speedup_interval.high - arm.speedup_interval.low) / 2;
     const std::string name =
-        arm.depth == kAutoDepth ? std::string("auto") : fmt::format("{}", arm.depth);
+        arm.shape.depth == kAutoDepth ? std::string("auto") : fmt::format("{}", arm.shape.depth);
     wide(half / arm.speedup, "the speedup at depth " + name);
   }
   return reasons;

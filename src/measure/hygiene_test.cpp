@@ -8,10 +8,10 @@ namespace {
 ArmSummary arm(int depth, int64_t rounds, std::vector<int64_t> drafted,
                std::vector<int64_t> accepted) {
   ArmSummary made;
-  made.depth = depth;
-  made.rounds = rounds;
-  made.drafted_by_depth = std::move(drafted);
-  made.accepted_by_depth = std::move(accepted);
+  made.shape.depth = depth;
+  made.counts.rounds = rounds;
+  made.counts.drafted_by_depth = std::move(drafted);
+  made.counts.accepted_by_depth = std::move(accepted);
   return made;
 }
 

@@ -45,8 +45,8 @@ TEST(Parity, ExactKernelsGiveEveryRowTheSameBytes) {
   for (const char* only :
        {"product 96 -> 35", "product, bias, add 64 -> 131", "product 577 -> 48",
         "joint products 96", "rms_norm 80", "quantize 576", "silu_mul 33", "rope", "argmax 15 ",
-        "log_sum_exp 1025", "attend 20 x 6/2", "draw 1025", "gather 15 ", "group_max 1025",
-        "exp_sum 1025", "append key 34", "append value 34"}) {
+        "log_sum_exp 1025", "attend 20 x 6/2", "attend tree 20 x 6/2", "draw 1025", "gather 15 ",
+        "group_max 1025", "exp_sum 1025", "append key 34", "append value 34"}) {
     const ParityResult result = run_parity(options_for(only));
     EXPECT_TRUE(result.complete);
     EXPECT_GT(result.bytes, 0) << only;
@@ -88,6 +88,21 @@ TEST(Parity, TheWideControlIsCaught) {
           << only << " " << table->variant;
     }
   }
+}
+
+// A tree whose branches are attended under a mask and summed by slots.
+TEST(Parity, ATreeThatIsSummedInTheOrderOfItsSlotsIsCaught) {
+  ParityOptions options = options_for("attend tree 64 x 9/3 behind 40");
+  options.wide = true;
+  const ParityResult result = run_parity(options);
+  for (const KernelTable* table : options.tables) {
+    const auto blamed = [&](const ParityRow& row) {
+      return row.isa == table->variant && row.width > 1 && row.different.contains("alone");
+    };
+    EXPECT_TRUE(std::ranges::any_of(result.rows, blamed)) << table->variant;
+  }
+  options.only = "attend 64 x 9/3";
+  EXPECT_EQ(run_parity(options).bytes_different, 0) << "chains stand in order";
 }
 
 // A product that is wrong in one output of one row, and in blocks of five rows only.

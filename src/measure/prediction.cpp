@@ -7,14 +7,10 @@ namespace paceline::measure {
 double predicted_seconds(const GenerationStats& run, const GenerationStats& plain,
                          const PassCosts& passes, double draft_seconds) {
   check(plain.rounds > 0, "a prediction stands on plain rounds");
-  // drafted_by_depth[n] tells how many rounds had more than n drafts.
   double passes_of_one_row = 0;
-  int64_t at_least = run.rounds;
-  for (size_t n = 0; n <= run.drafted_by_depth.size(); ++n) {
-    const int64_t more = n < run.drafted_by_depth.size() ? run.drafted_by_depth[n] : 0;
-    passes_of_one_row += static_cast<double>(at_least - more) * passes.multiplier[n + 1];
-    at_least = more;
-  }
+  for (size_t n = 0; n < run.rounds_by_drafted.size(); ++n)
+    if (run.rounds_by_drafted[n] > 0)
+      passes_of_one_row += static_cast<double>(run.rounds_by_drafted[n]) * passes.multiplier[n + 1];
   const auto plain_rounds = static_cast<double>(plain.rounds);
   const double plain_pass = plain.verify_seconds / plain_rounds;
   const double plain_rest = (plain.draft_seconds + plain.other_seconds) / plain_rounds;

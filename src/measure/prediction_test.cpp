@@ -18,6 +18,7 @@ GenerationStats plain_run() {
   GenerationStats plain;
   plain.rounds = 100;
   plain.round_tokens = 100;
+  plain.rounds_by_drafted = {100};
   plain.verify_seconds = 1.0;
   plain.other_seconds = 0.04;
   plain.draft_seconds = 0.01;
@@ -34,7 +35,7 @@ TEST(Prediction, AddsUpPassesByWidthDraftsAndTokens) {
   run.rounds = 20;
   run.round_tokens = 50;
   run.proposed = 60;
-  run.drafted_by_depth = {15, 15, 5, 0};  // 5 rounds without drafts, 10 with two, 5 with three
+  run.rounds_by_drafted = {5, 0, 10, 5};
   // Times of the run itself must not count.
   run.verify_seconds = run.draft_seconds = run.other_seconds = 1e9;
   const double passes = 5 * 1.0 + 10 * 1.6 + 5 * 1.9;
@@ -44,12 +45,12 @@ TEST(Prediction, AddsUpPassesByWidthDraftsAndTokens) {
 
 TEST(Prediction, ErrorIsAShareOfTheMeasured) {
   ArmSummary arm;
-  arm.depth = 4;
+  arm.shape.depth = 4;
   arm.predicted_tokens_per_second = 95;
   EXPECT_FALSE(arm.prediction_error().has_value()) << "nothing was measured";
   arm.tokens_per_second = 100;
   EXPECT_NEAR(*arm.prediction_error(), -0.05, 1e-12);
-  arm.depth = 0;
+  arm.shape.depth = 0;
   EXPECT_FALSE(arm.prediction_error().has_value()) << "the prediction stands on it";
 }
 

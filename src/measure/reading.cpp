@@ -8,6 +8,23 @@
 #include "spec/sequence.h"
 
 namespace paceline::measure {
+namespace {
+
+// How many of n rows stand in the block'th block that chooses.
+int n_standing(int block, int n, int width) {
+  const int every = std::max(8, width);
+  if (n == 1 || block % every != 1) return n;
+  return 1 + block / every % (n - 1);
+}
+
+TrunkOut top_rows(const TrunkOut& out, int n) {
+  const auto before = out.before_norm;
+  return {.logits = out.logits.top(n),
+          .hidden = out.hidden.top(n),
+          .before_norm = before.rows > 0 ? before.top(n) : before};
+}
+
+}  // namespace
 
 Result<void> read_blocks(const Engine& engine, std::span<const TokenId> text,
                          const ReadingOptions& options, const SeeBlock& see) {
@@ -24,17 +41,22 @@ Result<void> read_blocks(const Engine& engine, std::span<const TokenId> text,
   if (!workspace) return workspace.error();
   Block block(rows);
 
-  for (int at = 0; at < end; at += block.rows()) {
+  const int vocab_size = model.info().vocab_size;
+  int n_blocks = 0;  // that choose
+
+  for (int at = 0; at < end; at = (*state)->length()) {
     if (options.stop && options.stop()) return Error{ErrorCode::Interrupted, "interrupted"};
     const bool chooses = at >= options.first;
     const int n =
         chooses ? std::min(options.width, end - at) : std::min(kPrefillRows, options.first - at);
+    const int stand = chooses && options.drafts_fall ? n_standing(n_blocks++, n, options.width) : n;
     block.reset(at);
-    for (int i = 0; i < n; ++i) block.add(text[at + i]);
+    for (int i = 0; i < n; ++i)
+      block.add(i < stand ? text[at + i] : (text[at + i] + 1) % vocab_size);
     const auto out =
         model.forward(block, **state, chooses ? LogitRows::All : LogitRows::None, **workspace);
-    if (chooses) see(at, out);
-    (*state)->commit(n);
+    if (chooses) see(at, top_rows(out, stand));
+    (*state)->commit(stand);
   }
   return {};
 }

@@ -12,14 +12,19 @@ namespace paceline::measure {
 struct ReadingOptions {
   int first = 0;  // the first position whose logits are wanted; those before are a prefill
   int width = 1;  // rows of a block from there on
+  // One block in eight (of wider ones, one in as many as they have rows) ends in wrong drafts that
+  // fall and are rolled back, as drafts of rounds do, behind one row that stands, two, and so on in
+  // turn. Else every row is committed.
+  bool drafts_fall = false;
   std::function<bool()> stop = {};  // looked at between passes
 };
 
 // Position's logits: what text[position + 1] would be chosen from. Valid during the call.
 using SeeLogits = std::function<void(int position, std::span<const float> logits)>;
 
-// Every row is committed, as a round commits drafts that all stand, and the row at `first` stands
-// in a block like those behind it. TooLarge for a text beyond the context, Interrupted by `stop`.
+// Rows are committed as a round commits drafts that stand, and the row at `first` stands in a block
+// like those behind it. Rows that fall are not shown. TooLarge for a text beyond the context,
+// Interrupted by `stop`.
 Result<void> read_given(const Engine& engine, std::span<const TokenId> text,
                         const ReadingOptions& options, const SeeLogits& see);
 

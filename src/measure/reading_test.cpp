@@ -66,6 +66,35 @@ TEST(GivenText, KnowsWhatTheTrunkWouldHaveWritten) {
   EXPECT_FALSE(foreign.own_top1[199]);
 }
 
+// Some blocks end in drafts that fall; each row that stands is shown once, and is the same.
+TEST(GivenText, DraftsThatFallLeaveNothingBehind) {
+  const auto read = [](const Engine& engine, const ReadingOptions& options) {
+    std::vector<float> first;
+    const std::vector<TokenId> text = own_text(toy_engine());
+    int next = options.first;
+    EXPECT_TRUE(read_given(engine, text, options, [&](int position, std::span<const float> logits) {
+      EXPECT_EQ(position, next++);
+      first.push_back(logits[0]);
+    }));
+    EXPECT_EQ(next, 300);
+    return first;
+  };
+  const Engine engine = toy_engine();
+  const auto plain = read(engine, {.first = 20});
+  const auto* toy = static_cast<const ToyModel*>(&engine.model());
+  for (const int width : {1, 2, 5, 17}) {
+    int64_t rows = toy->rows();
+    EXPECT_EQ(read(engine, {.first = 20, .width = width, .drafts_fall = true}), plain) << width;
+    rows = toy->rows() - rows;
+    EXPECT_EQ(rows > 300, width > 1) << rows;
+    EXPECT_LT(rows, 360);
+  }
+  // A trunk that keeps what fell is found by them, and not without.
+  const Engine faulty = toy_engine({.skips_rollback = true});
+  EXPECT_EQ(read(faulty, {.first = 20, .width = 5}), plain);
+  EXPECT_NE(read(faulty, {.first = 20, .width = 5, .drafts_fall = true}), plain);
+}
+
 TEST(GivenText, BeyondTheContextIsRefused) {
   const Engine engine = toy_engine({}, {}, 10);
   Rows rows;

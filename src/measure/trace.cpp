@@ -9,6 +9,7 @@
 #include "kernels/softmax.h"
 #include "kernels/top_logits.h"
 #include "measure/reading.h"
+#include "models/dense_layer.h"
 
 namespace paceline::measure {
 namespace {
@@ -18,6 +19,13 @@ size_t rank_of(const TracePoint& point, TokenId id) {
   const auto at = std::find_if(point.top.begin(), point.top.end(),
                                [&](const auto& entry) { return entry.first == id; });
   return static_cast<size_t>(at - point.top.begin());
+}
+
+// Whether a logit that both kept differs, or the sum of all where both have one.
+bool moves(const TracePoint& a, const TracePoint& b) {
+  const size_t kept = std::min(a.top.size(), b.top.size());
+  return !std::equal(a.top.begin(), a.top.begin() + static_cast<ptrdiff_t>(kept), b.top.begin()) ||
+         (std::isfinite(a.log_sum) && std::isfinite(b.log_sum) && a.log_sum != b.log_sum);
 }
 
 struct Divergence {
@@ -65,34 +73,53 @@ Result<void> trace_text(const Engine& engine, std::span<const TokenId> text,
                  fmt::format("a prefill of {} tokens leaves nothing to trace of a text of {} in "
                              "pieces of {}",
                              options.prefill, text.size(), piece)};
-  TracePoint point;
+  // The rows of a block are looked at on the threads that the trunk computes on.
+  const DenseTrunk* trunk = engine.model().dense_trunk();
+  ThreadPool* const pool = trunk != nullptr ? trunk->pool.get() : nullptr;
+  std::vector<TracePoint> points(static_cast<size_t>(options.width));
   std::optional<Error> fault;
-  for (size_t begin = 0; begin < text.size() && !fault; begin += piece, ++point.piece) {
+  int piece_index = 0;
+  for (size_t begin = 0; begin < text.size() && !fault; begin += piece, ++piece_index) {
     const auto ids = text.subspan(begin, std::min(piece, text.size() - begin));
     if (ids.size() < shortest) break;
-    const auto see = [&](int position, std::span<const float> logits) {
+    const auto see = [&](int first, const TrunkOut& out) {
       if (fault) return;
-      top_logits(logits, options.top, point.top);
-      if (point.top.empty() || !std::isfinite(point.top[0].second)) {
-        fault = Error{ErrorCode::BadFormat,
-                      fmt::format("the logits behind token {} of the text have no finite maximum",
-                                  begin + static_cast<size_t>(position))};
-        return;
+      const auto look = [&](int row) {
+        const auto logits = out.logits.row(row);
+        TracePoint& point = points[row];
+        top_logits(logits, options.top, point.top);
+        point.piece = piece_index;
+        point.position = first + row;
+        point.next = ids[first + row + 1];
+        point.log_sum = static_cast<double>(log_sum_exp(logits));
+        point.nll = point.log_sum - static_cast<double>(logits[point.next]);
+      };
+      const int rows = out.logits.rows;
+      if (pool != nullptr)
+        pool->run(rows, [&](int /*thread*/, int row) { look(row); });
+      else
+        for (int row = 0; row < rows; ++row) look(row);
+      for (const TracePoint& point : std::span(points).first(rows)) {
+        if (point.top.empty() || !std::isfinite(point.top[0].second)) {
+          fault = Error{ErrorCode::BadFormat,
+                        fmt::format("the logits behind token {} of the text have no finite maximum",
+                                    begin + static_cast<size_t>(point.position))};
+        } else if (auto taken = take(point); !taken) {
+          fault = taken.error();
+        }
+        if (fault) return;
       }
-      point.position = position;
-      point.next = ids[position + 1];
-      point.log_sum = static_cast<double>(log_sum_exp(logits));
-      point.nll = point.log_sum - static_cast<double>(logits[point.next]);
-      if (auto taken = take(point); !taken) fault = taken.error();
     };
     const auto stop = [&] {
       if (options.progress)
         options.progress(static_cast<double>(begin) / static_cast<double>(text.size()));
       return fault || (options.stop && options.stop());
     };
-    auto read = read_given(
-        engine, ids,
-        {.first = std::max(options.prefill - 1, 0), .width = options.width, .stop = stop}, see);
+    const ReadingOptions reading = {.first = std::max(options.prefill - 1, 0),
+                                    .width = options.width,
+                                    .drafts_fall = true,
+                                    .stop = stop};
+    auto read = read_blocks(engine, ids, reading, see);
     if (!read && !fault) return read;
   }
   if (fault) return *fault;
@@ -158,6 +185,7 @@ Result<TraceComparison> compare_traces(const std::vector<TracePoint>& reference,
     const bool decided = gap >= TraceComparison::kDecided;
     const bool differs = a.top[0].first != b.top[0].first;
     ++result.positions;
+    if (moves(a, b)) ++result.moved;
     ++result.by_gap[bucket];
     if (decided) ++result.decided;
     if (differs) {

@@ -32,7 +32,8 @@ struct TraceOptions {
   std::function<void(double share)> progress = {};
 };
 
-// Hands every traced row to `take`, in order. BadUsage where no piece is longer than the prefill,
+// Hands every traced row to `take`, in order; some blocks end in wrong drafts that fall, as
+// ReadingOptions says. BadUsage where no piece is longer than the prefill,
 // BadFormat for a row without a finite maximum, Interrupted by `stop`.
 Result<void> trace_text(const Engine& engine, std::span<const TokenId> text,
                         const TraceOptions& options,
@@ -46,6 +47,7 @@ struct TraceComparison {
 
   int64_t positions = 0;
   int64_t differing = 0;  // first choices
+  int64_t moved = 0;      // rows with a logit among those kept that is not the same number
   int64_t decided = 0;
   int64_t differing_decided = 0;
   std::array<int64_t, kGaps.size()> by_gap = {};

@@ -1,5 +1,7 @@
 #include "models/block.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace paceline {
@@ -12,7 +14,7 @@ Block::Block(int capacity) : capacity_(capacity) {
 
 void Block::reset(int first_pos) {
   first_pos_ = first_pos;
-  is_chain_ = true;
+  depth_ = 0;
   tokens_.clear();
   parents_.clear();
   positions_.clear();
@@ -22,10 +24,10 @@ int Block::add(TokenId token, int parent) {
   const int row = rows();
   check(row < capacity_, "a block holds no more rows than it was made for");
   check(parent >= kNoParent && parent < row, "a row continues an earlier row");
-  if (parent != row - 1) is_chain_ = false;
   tokens_.push_back(token);
   parents_.push_back(parent);
   positions_.push_back(parent == kNoParent ? first_pos_ : positions_[parent] + 1);
+  depth_ = std::max(depth_, positions_.back() + 1 - first_pos_);
   return row;
 }
 

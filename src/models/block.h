@@ -10,7 +10,9 @@
 namespace paceline {
 
 // Rows form a tree: each names the row that it continues. A chain, where every row continues the
-// one before it, is the simple case. Memory is taken once, in the constructor.
+// one before it, is the simple case. What a row gives is what it gives as the last row of the chain
+// that consists of its path, bit for bit. A block with branches has kMostTreeRows rows at most.
+// Memory is taken once, in the constructor.
 class Block {
  public:
   static constexpr int kNoParent = -1;  // the row continues the last committed position
@@ -30,12 +32,13 @@ class Block {
   std::span<const TokenId> tokens() const { return tokens_; }
   std::span<const int> parents() const { return parents_; }
   std::span<const int> positions() const { return positions_; }
-  bool is_chain() const { return is_chain_; }
+  // Rows on the longest path.
+  int depth() const { return depth_; }
 
  private:
   int capacity_;
   int first_pos_ = 0;
-  bool is_chain_ = true;
+  int depth_ = 0;
   std::vector<TokenId> tokens_;
   std::vector<int> parents_;
   std::vector<int> positions_;

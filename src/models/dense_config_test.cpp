@@ -133,7 +133,7 @@ TEST(DenseConfig, WindowsAreReadAsEachFamilySpellsThem) {
     return model ? (*(*model)->make_state(512, CacheType::F16))->bytes() : 0;
   };
   constexpr int64_t kPage = 2 * 2 * 16 * 64;  // keys and values of one head in 64 positions
-  constexpr int64_t kFull = 8 * kPage;        // a layer that sees all of 512 positions
+  constexpr int64_t kFull = 9 * kPage;        // a layer that sees all of 512 positions, and a tree
   EXPECT_EQ(bytes({{"sliding_window", 1}}, "mistral/window"), 2 * 3 * kPage);
   EXPECT_EQ(bytes(Json::object(), "mistral/window", "sliding_window"), 2 * kFull);
   EXPECT_EQ(bytes({{"sliding_window", nullptr}}, "mistral/window"), 2 * kFull);  // means 4096

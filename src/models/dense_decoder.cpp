@@ -110,7 +110,7 @@ void DenseDecoder::forward(std::span<PassPart> parts, Workspace& workspace) cons
   for (const PassPart& part : parts) {
     auto& cache = static_cast<KvCache&>(*part.state);
     cache.open(*part.block);
-    s.parts.push_back({&cache, part.block->positions()});
+    s.parts.push_back({&cache, part.block});
     for (int i = 0; i < part.block->rows(); ++i, ++row) {
       trunk_.embed(part.block->tokens()[i], h.row(row));
       set_angles(trunk_, row, part.block->positions()[i], s.rows);

@@ -22,9 +22,10 @@ struct DenseHeadWorkspace final : HeadWorkspace {
   int max_rows() const override { return rows.limit; }
 
   DenseRows rows;
+  int logit_rows_limit = 0;
   float* merged;  // (rows, 2 dim), what fc reads
   float* normed;  // (rows, dim), behind the head's norm
-  float* logits;  // (draft vocabulary)
+  float* logits;  // (logit rows, draft vocabulary)
 };
 
 class DenseHead final : public DraftHead {
@@ -80,15 +81,16 @@ HeadOut DenseHead::forward(const HeadRows& in, HeadState& state, HeadWorkspace& 
   const DenseConfig& c = trunk_.config;
   const auto n = static_cast<int>(in.tokens.size());
   check(n >= 1 && n <= s.rows.limit && in.hidden.rows == n, "a head reads rows that have room");
-  check(in.n_next >= (in.logits ? 1 : 0) && in.n_next <= n, "what comes out are rows that went in");
+  check(in.n_logits <= in.n_next && in.n_next <= n, "what comes out are rows that went in");
+  check(in.n_logits <= s.logit_rows_limit, "the workspace has room for the logits");
   const HeadModule& module = modules_[in.module];
   s.rows.kernels = trunk_.kernels;
 
   auto& cache = static_cast<KvCache&>(state.cache(in.module));
-  const Block& open = state.append(in.module, in.tokens);
+  const Block& open = state.append(in.module, in.tokens, in.parents);
   cache.open(open);
-  const LayerPart part = {&cache, open.positions().last(in.tokens.size())};
-  for (int row = 0; row < n; ++row) set_angles(trunk_, row, part.positions[row], s.rows);
+  const LayerPart part = {&cache, &open, open.rows() - n};
+  for (int row = 0; row < n; ++row) set_angles(trunk_, row, part.position(row), s.rows);
 
   const Mat<float> h(s.rows.h, n, c.dim);
   merge(in, module, s);
@@ -102,11 +104,11 @@ HeadOut DenseHead::forward(const HeadRows& in, HeadState& state, HeadWorkspace& 
   rms_norm(x, module.norm.data(), c.norm_eps, y, s.rows.kernels);
 
   HeadOut out = {.next = info_.config.tap == Tap::After ? y : x, .logits = {}};
-  if (!in.logits) return out;
-  const Mat<float> logits(s.logits, 1, output_.n_out);
-  project(y.middle(in.n_next - 1, 1), {{output_, logits}}, s.rows.prepared, s.rows.kernels);
-  if (c.logit_cap > 0) soft_cap(logits, static_cast<float>(c.logit_cap), s.rows.kernels);
-  out.logits = logits.row(0);
+  out.logits = Mat<float>(s.logits, in.n_logits, output_.n_out);
+  if (in.n_logits == 0) return out;
+  project(y.middle(in.n_next - in.n_logits, in.n_logits), {{output_, out.logits}}, s.rows.prepared,
+          s.rows.kernels);
+  if (c.logit_cap > 0) soft_cap(out.logits, static_cast<float>(c.logit_cap), s.rows.kernels);
   return out;
 }
 
@@ -129,10 +131,11 @@ Result<std::unique_ptr<HeadState>> DenseHead::make_state(int capacity, CacheType
 Result<std::unique_ptr<HeadWorkspace>> DenseHead::make_workspace(int max_rows) const {
   auto s = std::make_unique<DenseHeadWorkspace>();
   const auto dim = static_cast<size_t>(trunk_.config.dim);
+  s->logit_rows_limit = std::min(max_rows, kMostTreeRows);
   const std::array<FloatBuffer, 3> more = {{
       {&s->merged, max_rows * 2 * dim},
       {&s->normed, max_rows * dim},
-      {&s->logits, static_cast<size_t>(output_.n_out)},
+      {&s->logits, static_cast<size_t>(s->logit_rows_limit) * output_.n_out},
   }};
   if (auto taken = s->rows.take(trunk_, max_rows, 2 * trunk_.config.dim, more); !taken)
     return taken.error();

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "kernels/argmax.h"
@@ -46,8 +47,9 @@ struct HeadRun {
 void keep(const HeadOut& out, HeadRun& run) {
   const auto last = out.next.row(out.next.rows - 1);
   run.next.insert(run.next.end(), last.begin(), last.end());
-  run.logits.insert(run.logits.end(), out.logits.begin(), out.logits.end());
-  run.best.push_back(argmax(out.logits));
+  const auto scores = out.logits.row(0);
+  run.logits.insert(run.logits.end(), scores.begin(), scores.end());
+  run.best.push_back(argmax(scores));
 }
 
 HeadRun run_head(const DraftHead& head, const Floats& hidden, std::span<const TokenId> ids) {
@@ -60,7 +62,7 @@ HeadRun run_head(const DraftHead& head, const Floats& hidden, std::span<const To
                        .hidden = {hidden.data() + static_cast<int64_t>(p) * dim, 1, dim},
                        .tokens = ids.subspan(p + 1, 1),
                        .n_next = 1,
-                       .logits = true},
+                       .n_logits = 1},
                       **state, **workspace),
          run);
     (*state)->commit(0, 1);
@@ -71,7 +73,7 @@ HeadRun run_head(const DraftHead& head, const Floats& hidden, std::span<const To
                        .hidden = {own.data(), 1, dim},
                        .tokens = ids.subspan(kPairs + 1 + depth, 1),
                        .n_next = 1,
-                       .logits = true},
+                       .n_logits = 1},
                       **state, **workspace),
          run);
   }
@@ -88,10 +90,10 @@ float distance(std::span<const float> a, std::span<const float> b) {
 }
 
 std::vector<int> best_of(const Floats& logits, int n_rows) {
-  std::vector<int> best;
+  std::vector<int> best(n_rows);
   const size_t n = logits.size() / n_rows;
   for (int row = 0; row < n_rows; ++row)
-    best.push_back(argmax(std::span(logits).subspan(row * n, n)));
+    best[row] = argmax(std::span(logits).subspan(row * n, n));
   return best;
 }
 
@@ -203,12 +205,13 @@ PiecewiseRun run_in_pieces(const DraftHead& head, const Floats& hidden,
                       .hidden = {hidden.data() + static_cast<int64_t>(at) * dim, rows, dim},
                       .tokens = ids.subspan(at, rows),
                       .n_next = n_next,
-                      .logits = last},
+                      .n_logits = last ? 1 : 0},
                      **state, **workspace);
     if (last) {
       const auto next = out.next.row(out.next.rows - 1);
+      const auto scores = out.logits.row(0);
       run.last.assign(next.begin(), next.end());
-      run.last.insert(run.last.end(), out.logits.begin(), out.logits.end());
+      run.last.insert(run.last.end(), scores.begin(), scores.end());
     }
     // Read provisionally, in part taken back and read again, or committed at once.
     const int kept = random() % 3 == 0 ? static_cast<int>(random() % (rows + 1)) : rows;
@@ -241,6 +244,81 @@ TEST(DenseHead, ARowDoesNotDependOnHowManyAreReadAtATime) {
   }
 }
 
+// What one row of a module gives.
+Floats given(const HeadOut& out, int row) {
+  const std::span<const float> next = out.next.row(row), scores = out.logits.row(row);
+  Floats all(next.begin(), next.end());
+  all.insert(all.end(), scores.begin(), scores.end());
+  return all;
+}
+
+// Trees of provisional rows that grow by pieces, behind committed rows and behind rows of the text
+// that are provisional as well, against the chain of every path; then all of it is void.
+TEST(DenseHead, ARowOfATreeGivesWhatItGivesAsTheEndOfItsPath) {
+  for (const char* name : {"llama/gguf_quant", "llama/f16", "qwen3/gguf"}) {
+    const auto trunk = load_golden(goldens() / name, {.threads = 2});
+    const auto head = made_head(*trunk, random_head(*trunk, {}, 5));
+    const int dim = head->info().dim, vocab_size = trunk->info().vocab_size;
+    std::mt19937 random(11);
+    std::normal_distribution<float> normal;
+    constexpr int kRows = 200, kText = 140, kCapacity = 150;
+    Floats hidden(static_cast<size_t>(kRows) * dim);
+    for (float& x : hidden) x = normal(random);
+    std::vector<TokenId> ids(kRows);
+    for (TokenId& id : ids) id = static_cast<TokenId>(random() % vocab_size);
+    auto workspace = head->make_workspace(64);
+    auto tree = head->make_state(kCapacity, CacheType::F16);
+    auto chain = head->make_state(kCapacity, CacheType::F16);
+    const auto read = [&](HeadState& state, int from, int n, std::span<const int> parents) {
+      return head->forward({.module = 0,
+                            .hidden = {hidden.data() + static_cast<int64_t>(from) * dim, n, dim},
+                            .tokens = std::span(ids).subspan(from, n),
+                            .parents = parents,
+                            .n_next = n,
+                            .n_logits = n},
+                           state, **workspace);
+    };
+    for (int at = 0; at + 8 < kText;) {
+      // Rows at .. at + n_text - 1 are text; those of the tree have the inputs behind kText.
+      const int n_text = static_cast<int>(random() % 8);
+      if (n_text > 0) read(**tree, at, n_text, {});
+      std::vector<int> parents(n_text);  // of all provisional rows
+      std::iota(parents.begin(), parents.end(), -1);
+      for (int from = kText; from < kText + 31;) {
+        const int n = std::min(kText + 31 - from, 1 + static_cast<int>(random() % 6));
+        const int before = n_text + from - kText;
+        for (int i = 0; i < n; ++i)
+          parents.push_back(random() % 3 == 0 ? static_cast<int>(random() % (before + i + 1)) - 1
+                                              : before + i - 1);
+        const HeadOut out = read(**tree, from, n, std::span(parents).last(n));
+        std::vector<Floats> got(n);
+        for (int i = 0; i < n; ++i) got[i] = given(out, i);
+        for (int i = 0; i < n; ++i) {
+          std::vector<int> path;
+          for (int row = before + i; row >= 0; row = parents[row]) path.insert(path.begin(), row);
+          Floats last;
+          for (const int row : path)
+            last = given(read(**chain, row < n_text ? at + row : kText + row - n_text, 1, {}), 0);
+          (*chain)->rollback(0);
+          ASSERT_TRUE(same_bytes(got[i], last)) << name << ", row " << before + i << " at " << at;
+        }
+        from += n;
+      }
+      (*tree)->commit(0, n_text);
+      if (n_text > 0) read(**chain, at, n_text, {});
+      (*chain)->commit(0, n_text);
+      at += n_text;
+      ASSERT_EQ((*tree)->length(0), at);
+    }
+    std::vector<std::byte> bytes[2];
+    for (int p = 0; p < (*tree)->length(0); ++p) {
+      (*tree)->cache(0).append_bytes(p, bytes[0]);
+      (*chain)->cache(0).append_bytes(p, bytes[1]);
+    }
+    EXPECT_EQ(bytes[0], bytes[1]) << name;
+  }
+}
+
 // Case 32: whatever stands in the workspace between two rows, a NaN everywhere among them.
 TEST(DenseHead, NothingThatIsLeftInTheWorkspaceIsRead) {
   const auto trunk = load_golden(goldens() / "llama/gguf_quant", {});
@@ -259,18 +337,19 @@ TEST(DenseHead, NothingThatIsLeftInTheWorkspaceIsRead) {
                                            .hidden = {nans.data(), 16, dim},
                                            .tokens = tokens,
                                            .n_next = 16,
-                                           .logits = true},
+                                           .n_logits = 1},
                                           **other, **workspace);
-        EXPECT_TRUE(std::isnan(out.next.row(0)[0]) && std::isnan(out.logits[0]));
+        EXPECT_TRUE(std::isnan(out.next.row(0)[0]) && std::isnan(out.logits.row(0)[0]));
       }
       const HeadOut out = head->forward({.module = 0,
                                          .hidden = {hidden.data(), 1, dim},
                                          .tokens = {&token, 1},
                                          .n_next = 1,
-                                         .logits = true},
+                                         .n_logits = 1},
                                         **state, **workspace);
       std::ranges::copy(out.next.row(0), hidden.begin());
-      all.insert(all.end(), out.logits.begin(), out.logits.end());
+      const auto scores = out.logits.row(0);
+      all.insert(all.end(), scores.begin(), scores.end());
     }
     return all;
   };
@@ -299,9 +378,10 @@ TEST(DenseHead, AShortlistScoresWhatTheWholeVocabularyScoresThere) {
                                         .hidden = {hidden.data(), 1, head.info().dim},
                                         .tokens = {&token, 1},
                                         .n_next = 1,
-                                        .logits = true},
+                                        .n_logits = 1},
                                        **state, **workspace);
-      return Floats(out.logits.begin(), out.logits.end());
+      const auto scores = out.logits.row(0);
+      return Floats(scores.begin(), scores.end());
     };
     const Floats all = logits(*whole), some = logits(*few);
     for (size_t i = 0; i < some.size(); ++i) {

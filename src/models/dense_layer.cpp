@@ -70,7 +70,7 @@ Result<void> DenseRows::take(const DenseTrunk& trunk, int max_rows, int widest,
                              std::span<const FloatBuffer> more) {
   const DenseConfig& c = trunk.config;
   limit = max_rows;
-  attend_scratch_per_thread = attend_scratch_floats(c.context_length, c.head_dim);
+  attend_scratch_per_thread = attend_scratch_floats(c.context_length + kMostTreeRows, c.head_dim);
   const size_t q_dim = static_cast<size_t>(c.n_heads) * c.head_dim;
   const size_t kv_dim = static_cast<size_t>(c.n_kv_heads) * c.head_dim;
   const auto n = static_cast<size_t>(max_rows);
@@ -132,24 +132,29 @@ void attention(const DenseTrunk& trunk, const DenseLayer& w, LayerPlace place,
   s.attend_parts.clear();
   int row = 0;
   for (const LayerPart& part : parts) {
-    const int part_rows = static_cast<int>(part.positions.size());
+    const int part_rows = part.rows();
     const int silent = first_out;  // rows of the part that nothing comes out of
-    AttendArgs& args =
-        s.attend_parts.emplace_back(AttendArgs{.q = q.data + int64_t{row + silent} * q_dim,
-                                               .out = attended.data + int64_t{row + silent} * q_dim,
-                                               .rows = part_rows - silent,
-                                               .positions = part.positions.data() + silent,
-                                               .n_heads = c.n_heads,
-                                               .n_kv_heads = c.n_kv_heads,
-                                               .head_dim = c.head_dim,
-                                               .scale = trunk.score_scale});
+    const int first_row = part.first_row + silent;
+    AttendArgs& args = s.attend_parts.emplace_back(
+        AttendArgs{.q = q.data + int64_t{row + silent} * q_dim,
+                   .out = attended.data + int64_t{row + silent} * q_dim,
+                   .rows = part_rows - silent,
+                   .positions = part.block->positions().data() + first_row,
+                   .n_heads = c.n_heads,
+                   .n_kv_heads = c.n_kv_heads,
+                   .head_dim = c.head_dim,
+                   .scale = trunk.score_scale,
+                   .parents = part.block->parents().data(),
+                   .first_row = first_row,
+                   .by_slot = s.kernels.wide});
     part.cache->fill(place.cache_layer, args);
-    for (const int position : part.positions) {
+    for (int i = 0; i < part_rows; ++i) {
       const float* cos = angles(s.cos, trunk, s, place.rotation, row);
       const float* sin = angles(s.sin, trunk, s, place.rotation, row);
       if (row >= first_out) table.rope(q.row(row).data(), c.n_heads, c.head_dim, cos, sin);
       table.rope(k.row(row).data(), c.n_kv_heads, c.head_dim, cos, sin);
-      part.cache->append(place.cache_layer, position, k.row(row).data(), v.row(row).data(), table);
+      part.cache->append(place.cache_layer, part.first_row + i, k.row(row).data(),
+                         v.row(row).data(), table);
       ++row;
     }
   }

@@ -64,10 +64,14 @@ struct DenseRows {
   std::vector<AttendArgs> attend_parts;  // one for each sequence
 };
 
-// One sequence's rows of a pass.
+// One sequence's rows of a pass: those of its open block from first_row on.
 struct LayerPart {
   KvCache* cache;
-  std::span<const int> positions;  // one a row
+  const Block* block;
+  int first_row = 0;
+
+  int rows() const { return block->rows() - first_row; }
+  int position(int row) const { return block->positions()[first_row + row]; }
 };
 
 // What a layer's attention needs to know besides its weights.

@@ -23,9 +23,12 @@ int64_t HeadState::bytes() const {
   return bytes;
 }
 
-const Block& HeadState::append(int module, std::span<const TokenId> tokens) {
+const Block& HeadState::append(int module, std::span<const TokenId> tokens,
+                               std::span<const int> parents) {
+  check(parents.empty() || parents.size() == tokens.size(), "each row has a parent");
   Block& open = parts_[module].open;
-  for (const TokenId token : tokens) open.add(token);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    open.add(tokens[i], parents.empty() ? open.rows() - 1 : parents[i]);
   return open;
 }
 

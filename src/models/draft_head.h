@@ -42,7 +42,8 @@ struct HeadInfo {
 };
 
 // What a head remembers of one sequence: a cache a module. Rows that were read are provisional
-// until commit; those behind the committed ones are void then, or at rollback.
+// until commit; those behind the committed ones are void then, or at rollback. Provisional rows are
+// a tree, in which those that are text stand in front, as a chain.
 class HeadState {
  public:
   // One state a module, all of one length.
@@ -65,8 +66,9 @@ class HeadState {
   // each. length is at most that of the shortest module.
   Result<std::unique_ptr<HeadState>> fork(int capacity, int length) const;
 
-  // For the head: puts rows with these tokens behind those that are there. All provisional rows.
-  const Block& append(int module, std::span<const TokenId> tokens);
+  // For the head: puts rows with these tokens behind those that are there, parents as in HeadRows.
+  // All provisional rows.
+  const Block& append(int module, std::span<const TokenId> tokens, std::span<const int> parents);
   SequenceState& cache(int module) { return *parts_[module].state; }
   const SequenceState& cache(int module) const { return *parts_[module].state; }
 
@@ -90,14 +92,18 @@ struct HeadRows {
   int module = 0;
   Mat<const float> hidden;          // (rows, dim): the trunk's at the tap, or a module's `next`
   std::span<const TokenId> tokens;  // one a row: the token that followed
-  int n_next = 0;                   // of the last so many rows `next` is wanted
-  bool logits = false;              // of the last row, which is among them
+  // One a row: which of the module's provisional rows it continues, by its index among all of them
+  // (those of these rows included), or Block::kNoParent for the last committed one. Empty: a chain
+  // behind the last provisional row.
+  std::span<const int> parents = {};
+  int n_next = 0;    // of the last so many rows `next` is wanted
+  int n_logits = 0;  // and of the last so many of these the scores, kMostTreeRows at most
 };
 
 // Views into the workspace, valid until its next use.
 struct HeadOut {
-  Mat<const float> next;    // (n_next, dim): the hidden for the next depth or module
-  std::span<float> logits;  // by index into the draft vocabulary
+  Mat<const float> next;  // (n_next, dim): the hidden for the next depth or module
+  Mat<float> logits;      // (n_logits, ids of the draft vocabulary)
 };
 
 // Const after loading. It computes with the trunk's kernels and on its threads, and must not
@@ -112,8 +118,8 @@ class DraftHead {
   virtual Result<std::unique_ptr<HeadWorkspace>> make_workspace(int max_rows) const = 0;
 
   // Keys and values of all rows, and the rest of the module for the last n_next of them alone. What
-  // a row gives depends on the rows before it and on itself, bit for bit: never on how many are
-  // read at a time, on n_next or on threads. Allocates nothing.
+  // a row gives depends on the rows of its path and on itself, bit for bit: never on other
+  // branches, on how many are read at a time, on n_next or on threads. Allocates nothing.
   virtual HeadOut forward(const HeadRows& rows, HeadState& state,
                           HeadWorkspace& workspace) const = 0;
 

@@ -168,6 +168,38 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+// What is wrong with the tensors that were found, a sentence each kind of fault.
+std::vector<std::string> shape_faults(std::span<const HeadShape> found,
+                                      std::span<const HeadShape> wanted) {
+  std::vector<std::string> missing, misshapen, unused, faults;
+  for (const HeadShape& want : wanted) {
+    const auto there = std::ranges::find(found, want.name, &HeadShape::name);
+    if (there == found.end()) {
+      missing.push_back(want.name);
+    } else if (there->shape != want.shape) {
+      misshapen.push_back(fmt::format("{} is {}, wanted {}", want.name, shape_text(there->shape),
+                                      shape_text(want.shape)));
+    }
+  }
+  for (const HeadShape& tensor : found)
+    if (std::ranges::find(wanted, tensor.name, &HeadShape::name) == wanted.end())
+      unused.push_back(tensor.name);
+  const auto tell = [&](const char* what, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    faults.push_back(fmt::format("{} {}: {}", names.size(), what, listed(names, kNamesInAnError)));
+  };
+  tell("tensors are missing", missing);
+  tell("tensors have other shapes", misshapen);
+  tell("tensors are not used", unused);
+  return faults;
+}
+
+Result<void> does_not_fit(const std::vector<std::string>& faults) {
+  if (faults.empty()) return {};
+  return Error{ErrorCode::BadFormat,
+               fmt::format("the draft head does not fit the model: {}", fmt::join(faults, "; "))};
+}
+
 }  // namespace
 
 std::string head_prefix(int module) {
@@ -188,24 +220,39 @@ Result<HeadConfig> read_head_config(const fs::path& file) {
   return std::move(open->config);
 }
 
-Result<HeadTensors> read_head(const Checkpoint& checkpoint) {
+Result<std::vector<HeadShape>> read_head_shapes(const fs::path& file) {
+  auto open = open_head(file);
+  if (!open) return open.error();
+  std::vector<HeadShape> shapes;
+  for (const Tensor& tensor : open->contents.tensors) shapes.push_back({tensor.name, tensor.shape});
+  return shapes;
+}
+
+Result<HeadConfig> head_config_of(const Checkpoint& checkpoint) {
   const std::string place = shown_path(checkpoint.path());
-  std::vector<Tensor> tensors;
+  bool any = false;
   int modules = 1;
   for (const Tensor& tensor : checkpoint.tensors()) {
     if (!is_head_tensor(tensor.name)) continue;
+    any = true;
     for (int k = 1; k < kMostHeadModules; ++k) {
       if (tensor.name.starts_with(head_prefix(k))) modules = std::max(modules, k + 1);
     }
-    tensors.push_back(tensor);
   }
-  if (tensors.empty()) {
-    return Error{ErrorCode::NotFound, fmt::format("{}: no mtp.* tensors", place)};
-  }
+  if (!any) return Error{ErrorCode::NotFound, fmt::format("{}: no mtp.* tensors", place)};
   auto config = parse_config(checkpoint.file_metadata(), place);
   if (!config) return config.error();
   if (!checkpoint.file_metadata().contains("paceline.modules")) config->modules = modules;
-  return with_values(std::move(*config), tensors, place);
+  return config;
+}
+
+Result<HeadTensors> read_head(const Checkpoint& checkpoint) {
+  auto config = head_config_of(checkpoint);
+  if (!config) return config.error();
+  std::vector<Tensor> tensors;
+  for (const Tensor& tensor : checkpoint.tensors())
+    if (is_head_tensor(tensor.name)) tensors.push_back(tensor);
+  return with_values(*std::move(config), tensors, shown_path(checkpoint.path()));
 }
 
 std::map<std::string, std::string> head_metadata(const HeadConfig& config) {
@@ -250,28 +297,16 @@ Result<void> write_head(const fs::path& file, const HeadTensors& head) {
       });
 }
 
+Result<void> check_head_shapes(std::span<const HeadShape> found,
+                               std::span<const HeadShape> wanted) {
+  return does_not_fit(shape_faults(found, wanted));
+}
+
 Result<void> check_head(const HeadTensors& head, std::span<const HeadShape> shapes,
                         int vocab_size) {
-  std::vector<std::string> missing, misshapen, unused, faults;
-  for (const HeadShape& wanted : shapes) {
-    const auto found = head.tensors.find(wanted.name);
-    if (found == head.tensors.end()) {
-      missing.push_back(wanted.name);
-    } else if (found->second.shape != wanted.shape) {
-      misshapen.push_back(fmt::format("{} is {}, wanted {}", wanted.name,
-                                      shape_text(found->second.shape), shape_text(wanted.shape)));
-    }
-  }
-  for (const auto& [name, _] : head.tensors) {
-    if (std::ranges::find(shapes, name, &HeadShape::name) == shapes.end()) unused.push_back(name);
-  }
-  const auto tell = [&](const char* what, const std::vector<std::string>& names) {
-    if (names.empty()) return;
-    faults.push_back(fmt::format("{} {}: {}", names.size(), what, listed(names, kNamesInAnError)));
-  };
-  tell("tensors are missing", missing);
-  tell("tensors have other shapes", misshapen);
-  tell("tensors are not used", unused);
+  std::vector<HeadShape> found;
+  for (const auto& [name, tensor] : head.tensors) found.push_back({name, tensor.shape});
+  std::vector<std::string> faults = shape_faults(found, shapes);
   const auto& ids = head.config.draft_vocabulary;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab_size || (i > 0 && ids[i] <= ids[i - 1])) {
@@ -280,10 +315,7 @@ Result<void> check_head(const HeadTensors& head, std::span<const HeadShape> shap
       break;
     }
   }
-  if (!faults.empty()) {
-    return Error{ErrorCode::BadFormat,
-                 fmt::format("the draft head does not fit the model: {}", fmt::join(faults, "; "))};
-  }
+  if (auto fits = does_not_fit(faults); !fits) return fits.error();
   return check_finite(head, "the draft head");
 }
 

@@ -67,9 +67,15 @@ Result<HeadTensors> read_head(const std::filesystem::path& file);
 // none. Without a word about them the tap is after the norm and all ids are scored.
 Result<HeadTensors> read_head(const Checkpoint& checkpoint);
 
+// What a checkpoint's files say about the mtp.* tensors in it; NotFound where it has none.
+Result<HeadConfig> head_config_of(const Checkpoint& checkpoint);
+
 // What a file says about itself, from its header alone. NotFound where it does not say that it is a
 // head.
 Result<HeadConfig> read_head_config(const std::filesystem::path& file);
+
+// The tensors that a file has, from its header alone: whether they fit is known before one is read.
+Result<std::vector<HeadShape>> read_head_shapes(const std::filesystem::path& file);
 
 // As a safetensors file of bf16 tensors with the metadata `paceline.*`; whole or not at all.
 // BadFormat for a value that is not finite.
@@ -77,6 +83,10 @@ Result<void> write_head(const std::filesystem::path& file, const HeadTensors& he
 
 // The metadata that write_head() writes, for whoever puts the tensors into another file.
 std::map<std::string, std::string> head_metadata(const HeadConfig& config);
+
+// BadFormat with every tensor that is missing, has another shape (with both) or is not used, where
+// a trunk wants `wanted`.
+Result<void> check_head_shapes(std::span<const HeadShape> found, std::span<const HeadShape> wanted);
 
 // What is wrong with the head for a trunk that wants `shapes` and has so many words: every tensor
 // that is missing, has another shape (with both) or is not used, values that are not finite, an id

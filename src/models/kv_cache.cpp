@@ -36,6 +36,8 @@ KvCache::KvCache(const KvShape& shape, int capacity, int n_shared, std::vector<K
     : SequenceState(capacity, n_shared),
       shape_(shape),
       element_(element_of(shape.type)),
+      // Nothing is read behind a fork that shares all it has room for.
+      n_slots_(capacity + (capacity > n_shared ? kMostTreeRows : 0)),
       pages_(std::move(shared)) {
   size_t full = 0;
   size_t sliding = 0;
@@ -55,19 +57,19 @@ Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacit
 
 Result<void> KvCache::take_memory() {
   const size_t page_bytes = shape_.page_bytes();
-  const size_t missing = page_bytes == 0 ? 0 : pages_for(capacity()) - pages_.size();
+  const size_t missing = page_bytes == 0 ? 0 : pages_for(n_slots_) - pages_.size();
   const size_t bytes = page_bytes * missing;
   const size_t ring_bytes =
       shape_.n_sliding() == 0
           ? 0
-          : WindowRing::bytes_for(shape_.sliding_page_bytes(), shape_.window, capacity());
+          : WindowRing::bytes_for(shape_.sliding_page_bytes(), shape_.window, n_slots_);
   // Pages come when they are first written; what cannot fit is refused now, not then.
   if (const uint64_t free = available_memory(); bytes + ring_bytes > free)
     return Error{ErrorCode::TooLarge,
                  fmt::format("a context of {} positions takes {} MiB of cache, {} MiB are free; "
                              "ask for a smaller context",
                              capacity(), (bytes + ring_bytes) >> 20, free >> 20)};
-  auto ring = WindowRing::make(shape_.sliding_page_bytes(), shape_.window, capacity());
+  auto ring = WindowRing::make(shape_.sliding_page_bytes(), shape_.window, n_slots_);
   if (!ring) return ring.error();
   ring_ = std::move(*ring);
   if (missing > 0) {
@@ -117,16 +119,15 @@ void KvCache::append_bytes(int position, std::vector<std::byte>& to) const {
 }
 
 void KvCache::open(const Block& block) {
-  check(block.is_chain(), "a flat cache holds chains");
   open_block(block);
+  check(block.rows() <= n_slots_ - length(), "every row of a block has a slot");
   ring_.open(block.first_pos(), block.first_pos() + block.rows(),
-             std::min(block.capacity(), capacity()));
+             std::min(block.capacity(), n_slots_));
 }
 
-void KvCache::append(int layer, int position, const float* k, const float* v,
-                     const KernelTable& table) {
-  std::byte* page = pages_of(layer)[position / kSpan] + layer_at_[layer];
-  const int slot = position % kSpan;
+void KvCache::append(int layer, int row, const float* k, const float* v, const KernelTable& table) {
+  std::byte* page = pages_of(layer)[(length() + row) / kSpan] + layer_at_[layer];
+  const int slot = (length() + row) % kSpan;
   for (int head = 0; head < shape_.n_kv_heads; ++head, page += shape_.head_bytes()) {
     table.append_key(k + head * shape_.head_dim, shape_.head_dim, element_, page, slot);
     table.append_value(v + head * shape_.head_dim, shape_.head_dim, shape_.value_stride(), element_,
@@ -134,8 +135,47 @@ void KvCache::append(int layer, int position, const float* k, const float* v,
   }
 }
 
+// Rows go to the front, in ascending order, so none is written over before it was moved.
+void KvCache::keep(std::span<const int> path) {
+  const int n = static_cast<int>(path.size());
+  for (int i = 0; i < n; ++i) {
+    if (path[i] == i) continue;
+    for (int layer = 0; layer < shape_.n_layers; ++layer)
+      move_row(layer, length() + path[i], length() + i);
+  }
+}
+
+void KvCache::move_row(int layer, int from_slot, int to_slot) {
+  if (shape_.type == CacheType::F32)
+    move_elements<uint32_t>(layer, from_slot, to_slot);
+  else
+    move_elements<uint16_t>(layer, from_slot, to_slot);
+}
+
+template <class Element>
+void KvCache::move_elements(int layer, int from_slot, int to_slot) {
+  const auto page_of = [&](int slot) { return pages_of(layer)[slot / kSpan] + layer_at_[layer]; };
+  const auto elements = [](std::byte* at) { return reinterpret_cast<Element*>(at); };
+  const auto lane_of = [&](int slot) {
+    return slot % kSpan / kKeyTile * shape_.head_dim * kKeyTile + slot % kKeyTile;
+  };
+  std::byte* from = page_of(from_slot);
+  std::byte* to = page_of(to_slot);
+  const int stride = shape_.value_stride();
+  for (int head = 0; head < shape_.n_kv_heads; ++head) {
+    const Element* from_key = elements(from) + lane_of(from_slot);
+    Element* to_key = elements(to) + lane_of(to_slot);
+    for (int d = 0; d < shape_.head_dim; ++d) to_key[d * kKeyTile] = from_key[d * kKeyTile];
+    std::copy_n(elements(from + shape_.key_bytes()) + from_slot % kSpan * stride, stride,
+                elements(to + shape_.key_bytes()) + to_slot % kSpan * stride);
+    from += shape_.head_bytes();
+    to += shape_.head_bytes();
+  }
+}
+
 void KvCache::fill(int layer, AttendArgs& args) const {
   args.element = element_;
+  args.first_open = length();
   args.pages = pages_of(layer);
   args.window = shape_.layer_slides(layer) ? shape_.window : 0;
   args.layer_bytes = layer_at_[layer];

@@ -35,9 +35,13 @@ struct KvShape {
 // see AttendArgs. The memory that it is a part of is given back with the last page of it.
 using KvPage = std::shared_ptr<std::byte>;
 
-// Position p of a chain stands in page p / kSpan, so rolling back is counting fewer rows. Pages of
-// full layers below the committed length are never written again, so sequences that begin alike
-// share them. Sliding layers have a ring of pages of their own; a fork copies it.
+// A cache is a row of slots, slot s in page s / kSpan. Committed position p stands at slot p, and
+// behind N of them row r of the open block at slot N + r, wherever it stands in the tree: commit
+// moves the rows of the path to the slots of their positions, and rolling back is counting fewer
+// rows. There are slots for kMostTreeRows rows beyond the capacity, so that a tree fits wherever
+// its longest path does. Pages of full layers below the committed length are never written again,
+// so sequences that begin alike share them. Sliding layers have a ring of pages of their own; a
+// fork copies it.
 class KvCache final : public SequenceState {
  public:
   // TooLarge when the memory is not there, with both numbers.
@@ -50,27 +54,34 @@ class KvCache final : public SequenceState {
   void append_bytes(int position, std::vector<std::byte>& to) const override;
   int first_remembered() const override { return ring_.first_remembered(); }
 
-  // Announces the block whose rows append() will write. Only chains: the branches of a tree need a
-  // keep() that moves the rows of the path together.
+  // Announces the block whose rows append() will write.
   void open(const Block& block);
 
-  // k, v (n_kv_heads * head_dim): row of the open block at `position`, in one layer.
-  void append(int layer, int position, const float* k, const float* v, const KernelTable& table);
+  // k, v (n_kv_heads * head_dim): row `row` of the open block, in one layer.
+  void append(int layer, int row, const float* k, const float* v, const KernelTable& table);
 
   // Fills the cache fields of args for one layer.
   void fill(int layer, AttendArgs& args) const;
 
+ protected:
+  void keep(std::span<const int> path) override;
+
  private:
   // n_shared: positions that are there from the start, in whole pages.
   KvCache(const KvShape& shape, int capacity, int n_shared, std::vector<KvPage> shared);
-  // Takes new pages behind those that are there, up to the capacity, and the ring.
+  // Takes new pages behind those that are there, one for every slot, and the ring.
   Result<void> take_memory();
+  // Key and value of every head, in one layer.
+  void move_row(int layer, int from_slot, int to_slot);
+  template <class Element>
+  void move_elements(int layer, int from_slot, int to_slot);
   std::byte* const* pages_of(int layer) const {
     return shape_.layer_slides(layer) ? ring_.pages() : page_data_.data();
   }
 
   KvShape shape_;
   CacheElement element_;
+  int n_slots_;
   std::vector<size_t> layer_at_;  // where each layer's part of a page begins, in bytes
   std::vector<KvPage> pages_;
   std::vector<std::byte*> page_data_;  // the same, as kernels read them

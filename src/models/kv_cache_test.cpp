@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <map>
+#include <numeric>
 
 #include "kernels/choose.h"
 
@@ -71,26 +71,53 @@ int in_range(int least, int end) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, end));
 }
 
-// Reads a block of rows whose first `n_true` are kept.
-void read(Sequence& sequence, const KvShape& shape, Block& block, int rows, int n_true, int token) {
+// Reads a block of which the rows of `path` are kept.
+void read(Sequence& sequence, const KvShape& shape, const Block& block, std::span<const int> path) {
   const KernelTable& table = *kernel_tables().front();
-  const int at = sequence.cache->length();
-  block.reset(at);
-  for (int i = 0; i < rows; ++i) block.add(i < n_true ? token + i : 1000 + i);
   sequence.cache->open(block);
   for (int layer = 0; layer < shape.n_layers; ++layer) {
-    for (int i = 0; i < rows; ++i) {
+    for (int i = 0; i < block.rows(); ++i) {
       std::vector<float> k(kHeads * kDim);
       std::vector<float> v(kHeads * kDim);
       for (int d = 0; d < kHeads * kDim; ++d) {
-        k[d] = element(layer, at + i, block.tokens()[i], d);
-        v[d] = element(layer, at + i, block.tokens()[i], 100 + d);
+        k[d] = element(layer, block.positions()[i], block.tokens()[i], d);
+        v[d] = element(layer, block.positions()[i], block.tokens()[i], 100 + d);
       }
-      sequence.cache->append(layer, at + i, k.data(), v.data(), table);
+      sequence.cache->append(layer, i, k.data(), v.data(), table);
     }
   }
-  sequence.cache->commit(n_true);
-  for (int i = 0; i < n_true; ++i) sequence.tokens.push_back(token + i);
+  sequence.cache->commit(path);
+  for (const int row : path) sequence.tokens.push_back(block.tokens()[row]);
+}
+
+// A chain of which the first n_true rows are kept.
+void read_chain(Sequence& sequence, const KvShape& shape, Block& block, int rows, int n_true,
+                int token) {
+  block.reset(sequence.cache->length());
+  for (int i = 0; i < rows; ++i) block.add(i < n_true ? token + i : 1000 + i);
+  std::vector<int> path(n_true);
+  std::iota(path.begin(), path.end(), 0);
+  read(sequence, shape, block, path);
+}
+
+// A tree of which a path of n_true rows is kept, which stand anywhere. No path is longer than
+// `depth`.
+void read_tree(Sequence& sequence, const KvShape& shape, Block& block, int rows, int n_true,
+               int depth, int token) {
+  block.reset(sequence.cache->length());
+  std::vector<int> path;
+  for (int i = 0; i < rows; ++i) {
+    const int missing = n_true - static_cast<int>(path.size());
+    if (in_range(0, rows - i) < missing) {
+      const int parent = path.empty() ? Block::kNoParent : path.back();
+      path.push_back(block.add(token + i, parent));
+      continue;
+    }
+    int parent = in_range(-1, i);
+    if (parent >= 0 && block.positions()[parent] + 1 - block.first_pos() >= depth) parent = -1;
+    block.add(1000 + i, parent);
+  }
+  read(sequence, shape, block, path);
 }
 
 void walk(const KvShape& shape) {
@@ -122,7 +149,14 @@ void walk(const KvShape& shape) {
     if (room == 0) continue;
     const int rows = in_range(1, room + 1);
     const bool all = *rc::gen::weightedElement<bool>({{1, false}, {2, true}});
-    read(sequence, shape, block, rows, all ? rows : in_range(0, rows), step * 31 % 200);
+    const int n_true = all ? rows : in_range(0, rows);
+    if (in_range(0, 2) == 0) {
+      read_chain(sequence, shape, block, rows, n_true, step * 31 % 200);
+    } else {
+      const int slots = std::min(block.capacity(), room + kMostTreeRows);
+      read_tree(sequence, shape, block, std::max(in_range(n_true, slots + 1), 1), n_true, room,
+                step * 31 % 200);
+    }
     expect_memory(sequence, shape);
   }
   for (const Sequence& each : sequences) expect_memory(each, shape);
@@ -155,7 +189,7 @@ TEST(KvCache, ForksAtTheEndAreAlwaysPossible) {
       const int room = std::min(block.capacity(), kCapacity - sequence.cache->length());
       if (room == 0) break;
       const int rows = in_range(1, room + 1);
-      read(sequence, shape, block, rows, in_range(0, rows + 1), 5);
+      read_chain(sequence, shape, block, rows, in_range(0, rows + 1), 5);
       const int length = sequence.cache->length();
       const auto fork = sequence.cache->fork(0, length);
       RC_ASSERT(fork.has_value());

@@ -11,12 +11,11 @@ namespace paceline {
 void SequenceState::open_block(const Block& block) {
   check(block.rows() > 0, "a block has rows");
   check(block.first_pos() == length_, "a block continues the committed positions");
-  check(block.rows() <= capacity_ - length_, "a block fits into the cache");
+  check(block.depth() <= capacity_ - length_, "a block fits into the cache");
   // Room for the widest block of the sequence comes with the first one, that of the prefill, so
   // that no round allocates.
   reserve_rows(block.capacity());
   open_rows_ = block.rows();
-  open_is_chain_ = block.is_chain();
   open_parents_.assign(block.parents().begin(), block.parents().end());
 }
 
@@ -40,7 +39,6 @@ void SequenceState::commit(std::span<const int> path) {
 }
 
 void SequenceState::commit(int n_rows) {
-  check(open_is_chain_, "only a chain is committed by a count");
   check(n_rows >= 0 && n_rows <= open_rows_, "no more rows are committed than the block has");
   commit(std::span<const int>(chain_path_).first(n_rows));
 }

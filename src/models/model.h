@@ -71,7 +71,7 @@ class SequenceState {
   // Keeps those rows of the block read last that lie on `path`: row indices, each the parent of the
   // next, the first without parent. Every other row is void, as if it had never been read.
   void commit(std::span<const int> path);
-  // The same for the first n rows of a chain.
+  // The same for the first n rows, which are a chain.
   void commit(int n_rows);
   // Takes the memory for blocks of up to so many rows now. Else it comes with the first block.
   void reserve_rows(int capacity);
@@ -83,15 +83,13 @@ class SequenceState {
   // forward() announces the block that it is about to append.
   void open_block(const Block& block);
 
-  // Families whose rows do not simply stay where they were written (windows, recurrent state, the
-  // branches of a tree) put them in their place here; a chain in a flat cache has nothing to do.
+  // Puts the rows of the path in their place, where they do not stand there already.
   virtual void keep(std::span<const int> path) { (void)path; }
 
  private:
   int length_ = 0;
   int capacity_ = 0;
   int open_rows_ = 0;  // provisional rows of the block read last
-  bool open_is_chain_ = true;
   std::vector<int> open_parents_;
   std::vector<int> chain_path_;  // 0, 1, 2 ... for commit(n_rows)
 };

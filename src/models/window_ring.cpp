@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-int pages_for(int positions) { return (positions + kSpan - 1) / kSpan; }
+int pages_for(int slots) { return (slots + kSpan - 1) / kSpan; }
 
 // With N positions committed, the pages from that of the first position which a row at N, rounded
 // down to a page, sees to that of the last row of a block of `block` rows.
@@ -19,17 +19,17 @@ int pages_needed(int window, int block) {
 
 }  // namespace
 
-size_t WindowRing::bytes_for(size_t page_bytes, int window, int capacity) {
-  return page_bytes * std::min(pages_for(capacity), pages_needed(window, kUsualBlock));
+size_t WindowRing::bytes_for(size_t page_bytes, int window, int slots) {
+  return page_bytes * std::min(pages_for(slots), pages_needed(window, kUsualBlock));
 }
 
-Result<WindowRing> WindowRing::make(size_t page_bytes, int window, int capacity) {
+Result<WindowRing> WindowRing::make(size_t page_bytes, int window, int slots) {
   WindowRing ring;
   if (page_bytes == 0) return ring;
   check(window >= 1, "a window holds a position at least");
   ring.page_bytes_ = page_bytes;
   ring.window_ = window;
-  ring.all_pages_ = pages_for(capacity);
+  ring.all_pages_ = pages_for(slots);
   ring.block_ = kUsualBlock;
   if (auto taken = ring.take_pages(pages_needed(window, kUsualBlock)); !taken) return taken.error();
   return ring;

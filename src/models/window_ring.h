@@ -10,22 +10,22 @@
 
 namespace paceline {
 
-// Position p stands in page p / kSpan, as in every cache, and pages that lie n_pages() apart stand
-// in the same memory. With N positions committed and any block in flight, everything is there that
-// the rows from N on may see, and all that a fork at the last whole page below N may: rolling back
-// is counting fewer rows here too.
+// Slot s stands in page s / kSpan, as in every cache, and pages that lie n_pages() apart stand in
+// the same memory. With N positions committed and any block in flight, everything is there that the
+// rows from N on may see, and all that a fork at the last whole page below N may: rolling back is
+// counting fewer rows here too.
 class WindowRing {
  public:
   static constexpr int kUsualBlock = 128;  // rows that there is room for from the start
 
   // page_bytes: of all sliding layers; 0 makes an empty ring, for a model without such layers.
-  // window >= 1. capacity: positions of the sequence; no more memory is taken than they need.
-  static Result<WindowRing> make(size_t page_bytes, int window, int capacity);
+  // window >= 1. slots: of the sequence; no more memory is taken than they need.
+  static Result<WindowRing> make(size_t page_bytes, int window, int slots);
   // What make() would take.
-  static size_t bytes_for(size_t page_bytes, int window, int capacity);
+  static size_t bytes_for(size_t page_bytes, int window, int slots);
 
-  // A block of rows at positions begin .. end - 1 is about to be written; `block` rows at most now
-  // and later. Wider blocks than ever before make the ring longer; no other call allocates.
+  // A block of rows at slots begin .. end - 1 is about to be written; `block` rows at most now and
+  // later. Wider blocks than ever before make the ring longer; no other call allocates.
   void open(int begin, int end, int block);
 
   // Takes over what `other` remembers of the pages below `pages`.
@@ -36,7 +36,7 @@ class WindowRing {
   // Whether all is there that a row at `position` sees before itself.
   bool can_go_on_at(int position) const;
 
-  std::byte* const* pages() const { return page_data_.data(); }  // by position / kSpan
+  std::byte* const* pages() const { return page_data_.data(); }  // by slot / kSpan
   int n_pages() const { return n_pages_; }
   size_t bytes() const { return page_bytes_ * n_pages_; }
 

@@ -7,37 +7,52 @@
 namespace paceline {
 namespace {
 
-// choice(row) is asked for rows 0, 1 ... in turn, and for none behind the first draft that falls.
+// The draft behind `place` with this token; kPending where there is none. A draft stands behind
+// those that it continues.
+int child_of(std::span<const Draft> drafts, int place, TokenId token) {
+  for (int i = place + 1; i < static_cast<int>(drafts.size()); ++i)
+    if (parent_of(drafts, i) == place && drafts[i].token == token) return i;
+  return kPending;
+}
+
+// choice(row, path) is asked for the rows of the path in turn, and for no other; path: the tokens
+// of the drafts on the way.
 template <class Choice>
-Accepted longest_standing(std::span<const TokenId> drafts, Choice&& choice) {
-  const int n = static_cast<int>(drafts.size());
-  for (int row = 0;; ++row) {
-    const TokenId next = choice(row);
-    if (row == n || next != drafts[row]) return {.n_drafts = row, .next = next};
+Accepted walk(std::span<const Draft> drafts, Choice&& choice) {
+  Accepted accepted;
+  std::array<TokenId, kMostDrafts> tokens = {};
+  for (int place = kPending;;) {
+    accepted.next = choice(place + 1, std::span<const TokenId>(tokens).first(accepted.n_drafts));
+    const int child = child_of(drafts, place, accepted.next);
+    if (child == kPending) return accepted;
+    check(accepted.n_drafts < kMostDrafts, "no path is longer than a round's");
+    tokens[accepted.n_drafts] = accepted.next;
+    accepted.path[accepted.n_drafts++] = static_cast<uint8_t>(child);
+    place = child;
   }
 }
 
 }  // namespace
 
-Accepted accept_greedy(std::span<const TokenId> drafts, std::span<const TokenId> choices) {
-  return longest_standing(drafts, [&](int row) {
+Accepted accept_greedy(std::span<const Draft> drafts, std::span<const TokenId> choices) {
+  return walk(drafts, [&](int row, std::span<const TokenId> /*path*/) {
     check(row < static_cast<int>(choices.size()), "there is a choice for every row that counts");
     return choices[row];
   });
 }
 
-Result<Accepted> AcceptRule::accept(std::span<const TokenId> drafts, Mat<float> logits,
+Result<Accepted> AcceptRule::accept(std::span<const Draft> drafts, Mat<float> logits,
                                     int first_pos) {
   check(logits.rows == static_cast<int>(drafts.size()) + 1, "one row of logits a row of the block");
   // No draft is negative, so a row without a choice ends the walk.
-  Accepted accepted = longest_standing(drafts, [&](int row) {
-    return choose(logits.row(row), first_pos + row + 1, drafts.first(row));
+  Accepted accepted = walk(drafts, [&](int row, std::span<const TokenId> path) {
+    return choose(logits.row(row), first_pos + static_cast<int>(path.size()) + 1, path);
   });
   if (accepted.next < 0 && accepted.n_drafts > 0) {
     // The last draft that stands is the trunk's own token; the faulty row begins the next round,
     // unless the text ends before it.
     --accepted.n_drafts;
-    accepted.next = drafts[accepted.n_drafts];
+    accepted.next = drafts[accepted.path[accepted.n_drafts]].token;
   }
   if (accepted.next < 0) {
     return Error{ErrorCode::BadFormat,

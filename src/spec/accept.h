@@ -2,17 +2,24 @@
 // tested without a model.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 
 #include "base/mat.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "spec/acceptance.h"
+#include "spec/drafter.h"
 
 namespace paceline {
 
 struct Accepted {
-  int n_drafts = 0;  // the first n_drafts of the drafts stand
-  TokenId next = 0;  // the trunk's token behind them: a correction, or the bonus when all stand
+  int n_drafts = 0;  // that stand, each the continuation of the one before
+  TokenId next = 0;  // the trunk's token behind them: a correction, or the bonus
+  std::array<uint8_t, kMostDrafts> path = {};  // their indices
+
+  std::span<const uint8_t> standing() const { return std::span(path).first(n_drafts); }
 };
 
 // A rule says which token a row of logits chooses; a draft stands iff it is that token. So the text
@@ -26,15 +33,15 @@ class AcceptRule {
   // may have together. All memory is taken here: the calls below run inside rounds.
   virtual void begin(std::span<const TokenId> /*prompt*/, int /*capacity*/) {}
 
-  // Takes the longest prefix of drafts of which each is what the row before it chooses.
-  // logits (1 + drafts.size() rows): row 0 scores the token behind the pending one, row d that
-  // behind the draft at depth d. A rule may write into a row while it looks at it and leaves it as
-  // it was. first_pos: the position of row 0. Rows behind the first draft that falls are not looked
-  // at, so that a fault in a void row is no fault. A row without a choice is a fault, BadFormat, as
-  // row 0 alone: further down it is left to the next round, which begins with it, because the text
-  // may end before it. Allocates nothing unless it fails.
-  virtual Result<Accepted> accept(std::span<const TokenId> drafts, Mat<float> logits,
-                                  int first_pos);
+  // Walks down the tree: from the pending token on to the draft that is what the row chooses, for
+  // as long as there is one.
+  // logits (1 + drafts.size() rows): row 0 scores the token behind the pending one, row 1 + i that
+  // behind draft i. A rule may write into a row while it looks at it and leaves it as it was.
+  // first_pos: the position of row 0. Rows off the path are not looked at, so that a fault in a
+  // void row is no fault. A row without a choice is a fault, BadFormat, as row 0 alone: further
+  // down it is left to the next round, which begins with it, because the text may end before it.
+  // Allocates nothing unless it fails.
+  virtual Result<Accepted> accept(std::span<const Draft> drafts, Mat<float> logits, int first_pos);
 
   // These tokens were emitted and are part of the text now.
   virtual void commit(std::span<const TokenId> /*tokens*/) {}
@@ -65,7 +72,7 @@ class GreedyRule : public AcceptRule {
 };
 
 // The same from choices made before: choices[r] is the trunk's token behind row r, none of them -1.
-// choices.size() is at least 1 + the number of drafts that stand.
-Accepted accept_greedy(std::span<const TokenId> drafts, std::span<const TokenId> choices);
+// There is one for every row of the path.
+Accepted accept_greedy(std::span<const Draft> drafts, std::span<const TokenId> choices);
 
 }  // namespace paceline

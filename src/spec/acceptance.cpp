@@ -7,15 +7,14 @@ namespace {
 
 // Weight of a trial after the next one: a share is of about the last 100.
 constexpr double kFade = 0.99;
-// The prior weighs as much as so many trials: a few rounds overrule it.
-constexpr double kPriorTrials = 8;
 // The share over all depths, within that of one depth. More makes one that is rarely tried
 // steadier.
 constexpr double kSharedTrials = 24;
 
 }  // namespace
 
-Acceptance::Acceptance(double prior) : all_{.stood = prior * kPriorTrials, .tried = kPriorTrials} {}
+Acceptance::Acceptance(double prior, double trials)
+    : all_{.stood = prior * trials, .tried = trials} {}
 
 double Acceptance::chance(int depth) const {
   check(depth >= 1 && depth <= kMostDrafts, "a depth is one of a round's");

@@ -11,8 +11,9 @@ inline constexpr int kMostDrafts = 16;  // drafts a round at most
 // of its own. Old trials fade, so the shares follow the text.
 class Acceptance {
  public:
-  // prior: the share that is assumed before there are trials.
-  explicit Acceptance(double prior = 0.5);
+  // prior: the share that is assumed before there are trials; it weighs as much as so many trials.
+  // With the default a few rounds overrule it.
+  explicit Acceptance(double prior = 0.5, double trials = 8);
 
   // The chance that a draft at `depth` (from 1) stands, given that those before it stand.
   double chance(int depth) const;

@@ -17,10 +17,15 @@ struct RoundCounts {
   int64_t rounds = 0;
   int64_t round_tokens = 0;  // tokens emitted by rounds
   int64_t proposed = 0;      // guesses of the drafter, those included that the policy held back
-  std::vector<int64_t> drafted_by_depth = {};  // verified by the trunk
+  int64_t drafted = 0;       // verified by the trunk: its rows are these and one a round
+  std::vector<int64_t> rounds_by_drafted = {};  // rounds that verified n drafts
+  std::vector<int64_t> drafted_by_depth = {};   // rounds that verified a draft at this depth
   std::vector<int64_t> accepted_by_depth = {};
   std::vector<int64_t> drafted_by_source = {};  // index: DraftSource
   std::vector<int64_t> accepted_by_source = {};
+  // Of those whose place was reached, because all before them stood; index: evidence_kind.
+  std::vector<int64_t> tested_by_evidence = {};
+  std::vector<int64_t> stood_by_evidence = {};
 
   // All zero, with room for K depths. Takes the memory for all that follows.
   void begin(int depth);

@@ -1,4 +1,5 @@
-// What drafts are worth: how often those of a source stood, by how sure it was.
+// What drafts are worth: how often those of a source stood, by how sure it was and whether it was
+// its first.
 #pragma once
 
 #include <array>
@@ -15,15 +16,15 @@ class DraftChances {
   DraftChances();
   // The chance that a draft at `depth` (from 1) stands, given that those before it stand.
   double chance(const Draft& draft, int depth) const {
-    return shares_[static_cast<int>(draft.source)][draft.evidence].chance(depth);
+    return shares_[evidence_kind(draft)].chance(depth);
   }
   // The draft, those before it having stood, stood or fell.
   void add(const Draft& draft, int depth, bool stood) {
-    shares_[static_cast<int>(draft.source)][draft.evidence].add(depth, stood ? 1 : 0);
+    shares_[evidence_kind(draft)].add(depth, stood ? 1 : 0);
   }
 
  private:
-  std::array<std::array<Acceptance, kEvidenceLevels>, kDraftSources> shares_;
+  std::array<Acceptance, kEvidenceKinds> shares_;
 };
 
 }  // namespace paceline

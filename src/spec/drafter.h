@@ -2,6 +2,7 @@
 // only the speed depends on it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -14,38 +15,75 @@ enum class DraftSource : uint8_t { Lookup, Scripted, Mtp, Store };
 inline constexpr int kDraftSources = 4;
 const char* to_string(DraftSource source);  // "lookup"
 
-// One guess. Drafts form a chain; for a tree each will also name the draft that it continues, which
-// becomes the parent of its row in the block.
+// One guess. The drafts of a round form a tree: each continues an earlier one of the list, or the
+// pending token. A chain, where each continues the one before it, is the simple case and the
+// default.
 struct Draft {
   TokenId token = 0;
   DraftSource source = DraftSource::Scripted;
   // How sure the source is, as a level in [0, kEvidenceLevels): for lookup the length of the match,
-  // for store and head sixteenths of the chance that they see.
+  // for store and head evidence_of() the chance that they see.
   // The policy learns what a level is worth from what was accepted.
   uint8_t evidence = 0;
+  // Not the first that its source names for this place, which makes a level worth less.
+  bool second = false;
+  // Draft i continues draft i - back; where that is before the first, the pending token.
+  uint8_t back = 1;
 };
 inline constexpr int kEvidenceLevels = 16;
+inline constexpr int kMostNodes = kMostTreeRows - 1;  // drafts of a tree at most
+inline constexpr int kPending = -1;                   // index of the pending token among the drafts
 
-// One more draft behind `chain`, for a price.
+// The draft that draft i continues, or kPending.
+inline int parent_of(std::span<const Draft> drafts, int i) { return i - drafts[i].back; }
+// The drafts on the path of draft i, itself among them; 0 for kPending.
+int depth_of(std::span<const Draft> drafts, int i);
+// A draft's `back` when it is the i-th.
+inline uint8_t back_to(int parent, int i) { return static_cast<uint8_t>(i - parent); }
+
+// All that its drafter said of a draft, as one number.
+inline constexpr int kEvidenceKinds = kDraftSources * 2 * kEvidenceLevels;
+inline int evidence_kind(const Draft& draft) {
+  return (static_cast<int>(draft.source) * 2 + (draft.second ? 1 : 0)) * kEvidenceLevels +
+         draft.evidence;
+}
+
+// Levels are sixteenths of the square root of a chance: small chances, which a tree lives on, are
+// told apart more finely.
+uint8_t evidence_of(double chance);
+double chance_at(int evidence);  // in the middle of the level
+
+// A step of a draft head at a place of the tree that is there, for a price.
 struct Offer {
-  std::span<const Draft> chain;  // the drafts of this round so far
-  double without = 0;  // the chance that the next one stands if nothing is paid, given that
-                       // the chain stands; 0: there is none for nothing
+  std::span<const Draft> drafts;  // of this round so far
+  int place = kPending;           // what is asked for is what follows this one
+  double without = 0;  // the chance that the likeliest guess for the place stands if nothing is
+                       // paid, given that the place is reached; 0: there is none for nothing
   double with = 0;     // the same if it is
   int steps = 1;       // of a draft head, for which the price is
 };
 
-// Asked before a draft that costs something.
-class PayRule {
+// Asked while a tree grows.
+class GrowthRule {
  public:
-  virtual ~PayRule() = default;
+  virtual ~GrowthRule() = default;
   virtual bool pays(const Offer& offer) = 0;
+  // Whether a draft that stands with this chance, all before it included, could be worth its row.
+  virtual bool worth(double joint) const = 0;
 };
 
-// Whatever it costs: at a fixed depth.
-class AlwaysPays : public PayRule {
+// Whatever it costs: with a fixed number of drafts.
+class AlwaysPays : public GrowthRule {
  public:
   bool pays(const Offer& /*offer*/) override { return true; }
+  bool worth(double /*joint*/) const override { return true; }
+};
+
+// What a round has room for.
+struct DraftRoom {
+  std::span<Draft> out;  // so many drafts
+  int depth = 0;         // on the longest path
+  bool chain = false;    // no two drafts for one position
 };
 
 // The calls come in this order: begin; prefill for the chunks of the prompt; observe with the first
@@ -84,11 +122,12 @@ class Drafter {
   // the drafter has nothing worth saying. Returns how many.
   virtual int draft(std::span<Draft> out) = 0;
 
-  // A drafter whose drafts have a price asks before each of them; for others the two are one.
-  virtual bool asks() const { return false; }
-  virtual int draft_asking(std::span<Draft> out, PayRule& rule) {
+  // A drafter that grows trees, the likeliest draft first, and asks before what costs something.
+  // Others make chains whose drafts are all of one price, source()'s.
+  virtual bool grows() const { return false; }
+  virtual int grow(const DraftRoom& room, GrowthRule& rule) {
     (void)rule;
-    return draft(out);
+    return draft(room.out.first(std::min<size_t>(room.out.size(), room.depth)));
   }
 };
 
@@ -97,10 +136,11 @@ class TokenDrafter : public Drafter {
  public:
   // A new round, behind the text so far.
   virtual void start() = 0;
-  // Its token behind the text and `chain`, the tokens drafted so far this round by whomever; it
-  // begins with the chain of the call before and is longer. A step for each token of the chain that
-  // was not read yet, and one more.
-  virtual Draft next(std::span<const TokenId> chain) = 0;
+  // Its guesses for the place behind draft `place` of the round, or behind the text (kPending),
+  // likeliest first, whoever drafted what stands before it. drafts[0 .. place] are those of the
+  // calls before. Fills source, evidence and `second`, not `back`. Returns how many. A step for
+  // each draft on the path that was not read yet, and one for the text.
+  virtual int guess(std::span<const Draft> drafts, int place, std::span<Draft> out) = 0;
 };
 
 // Plain decoding: a drafter that never says anything.

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "kernels/argmax.h"
 #include "kernels/softmax.h"
+#include "kernels/top_logits.h"
 
 namespace paceline {
 
@@ -15,11 +16,14 @@ HeadDrafter::HeadDrafter(const DraftHead& head, HeadWorkspace& workspace, CacheT
       n_modules_(head.info().config.modules),
       dim_(head.info().dim),
       modules_(n_modules_),
-      recycled_(dim_) {
+      newest_(dim_) {
   check(workspace.max_rows() >= kWorkspaceRows, "the workspace has room for rows put aside");
-  for (Module& module : modules_) module.inputs.resize(static_cast<size_t>(kWorkspaceRows) * dim_);
+  for (Module& module : modules_) {
+    module.inputs.resize(static_cast<size_t>(kWorkspaceRows) * dim_);
+    module.given.resize(static_cast<size_t>(kMostNodes) * dim_);
+  }
   row_tokens_.reserve(kWorkspaceRows);
-  chain_.reserve(kMostDrafts);
+  top_.reserve(kMostNodes + 1);
 }
 
 Result<void> HeadDrafter::reserve(int capacity, std::unique_ptr<HeadState> begun) {
@@ -39,7 +43,6 @@ void HeadDrafter::begin(std::span<const TokenId> prompt, int capacity) {
   text_.reserve(static_cast<size_t>(capacity));
   text_.assign(prompt.begin(), prompt.end());
   for (Module& module : modules_) module.n_true = 0;
-  depth_ = 0;
 }
 
 void HeadDrafter::prefill(std::span<const TokenId> next, Mat<const float> hidden) {
@@ -57,42 +60,42 @@ void HeadDrafter::put_aside(std::span<const TokenId> tokens, Mat<const float> hi
   for (int done = 0; done < hidden.rows;) {
     if (modules_[0].n_true == kMostPending) catch_up();
     const int n = std::min(hidden.rows - done, kMostPending - modules_[0].n_true);
-    add_inputs(0, modules_[0].n_true, hidden.middle(done, n));
-    modules_[0].n_true += n;
+    add_inputs(0, hidden.middle(done, n));
     done += n;
   }
 }
 
 // --- rows of modules -----------------------------------------------------------------------------
 
-void HeadDrafter::add_inputs(int module, int at, Mat<const float> rows) {
-  check(at + rows.rows <= kWorkspaceRows, "a module's inputs have room");
+void HeadDrafter::add_inputs(int module, Mat<const float> rows) {
+  auto& [inputs, n_true, row_of, given] = modules_[module];
+  check(n_true + rows.rows <= kWorkspaceRows, "a module's inputs have room");
   std::copy_n(rows.data, static_cast<int64_t>(rows.rows) * dim_,
-              modules_[module].inputs.data() + static_cast<int64_t>(at) * dim_);
+              inputs.data() + static_cast<int64_t>(n_true) * dim_);
+  n_true += rows.rows;
 }
 
 void HeadDrafter::drop_inputs(int module, int n) {
-  auto& [rows, n_true] = modules_[module];
-  std::copy(rows.begin() + static_cast<int64_t>(n) * dim_,
-            rows.begin() + static_cast<int64_t>(n_true) * dim_, rows.begin());
+  auto& [inputs, n_true, row_of, given] = modules_[module];
+  std::copy(inputs.begin() + static_cast<int64_t>(n) * dim_,
+            inputs.begin() + static_cast<int64_t>(n_true) * dim_, inputs.begin());
   n_true -= n;
 }
 
-// Tokens behind the text are the chain's.
-HeadOut HeadDrafter::read(int module, int from, int n, int n_next, bool logits,
-                          std::span<const TokenId> chain) {
-  const Mat<const float> inputs(modules_[module].inputs.data(), kWorkspaceRows, dim_);
+HeadOut HeadDrafter::read_text(int module, int n, int n_next, bool logits) {
+  const Mat<const float> inputs(modules_[module].inputs.data(), n, dim_);
   row_tokens_.clear();
-  for (int i = 0; i < n; ++i) {
-    const auto at = static_cast<size_t>(state_->rows(module)) + static_cast<size_t>(i + module) + 1;
-    row_tokens_.push_back(at < text_.size() ? text_[at] : chain[at - text_.size()]);
-  }
-  return head_->forward({.module = module,
-                         .hidden = inputs.middle(from, n),
-                         .tokens = row_tokens_,
-                         .n_next = n_next,
-                         .logits = logits},
-                        *state_, *workspace_);
+  for (int i = 0; i < n; ++i)
+    row_tokens_.push_back(text_[static_cast<size_t>(state_->length(module) + i + module) + 1]);
+  const HeadOut out = head_->forward({.module = module,
+                                      .hidden = inputs,
+                                      .tokens = row_tokens_,
+                                      .n_next = n_next,
+                                      .n_logits = logits ? 1 : 0},
+                                     *state_, *workspace_);
+  state_->commit(module, n);
+  drop_inputs(module, n);
+  return out;
 }
 
 // Commits every row that the text allows, but for the newest one of the first module.
@@ -103,12 +106,8 @@ void HeadDrafter::catch_up() {
     const int n = std::min(modules_[m].n_true - (m == 0 ? 1 : 0), known);
     if (n <= 0) continue;
     const bool feeds = m + 1 < n_modules_;
-    const HeadOut out = read(m, 0, n, feeds ? n : 0, false, {});
-    state_->commit(m, n);
-    drop_inputs(m, n);
-    if (!feeds) continue;
-    add_inputs(m + 1, modules_[m + 1].n_true, out.next);
-    modules_[m + 1].n_true += n;
+    const HeadOut out = read_text(m, n, feeds ? n : 0, false);
+    if (feeds) add_inputs(m + 1, out.next);
   }
 }
 
@@ -132,71 +131,93 @@ void HeadDrafter::start() {
     catch_up();
   else
     state_->rollback(0);
-  depth_ = 0;
+  for (Module& module : modules_) module.row_of.fill(kUnread);
+  read_newest_ = false;
 }
 
-Draft HeadDrafter::draft_from(const HeadOut& out) const {
-  const int best = argmax(out.logits);
-  if (best < 0) return {.token = head_->full_id(0), .source = DraftSource::Mtp, .evidence = 0};
-  const auto level = static_cast<int>(top_probability(out.logits, best) * kEvidenceLevels);
-  return {.token = head_->full_id(best),
-          .source = DraftSource::Mtp,
-          .evidence = static_cast<uint8_t>(std::clamp(level, 0, kEvidenceLevels - 1))};
+std::span<float> HeadDrafter::given(int module, int place) {
+  return std::span(modules_[module].given).subspan(static_cast<size_t>(place) * dim_, dim_);
 }
 
-Draft HeadDrafter::next(std::span<const TokenId> chain) {
-  const auto depth = static_cast<int>(chain.size()) + 1;
-  check(depth > depth_ && depth <= kMostDrafts, "the chain of a round grows");
-  Draft draft;
-  while (depth_ < depth) {
-    const bool wanted = depth_ + 1 == depth;
-    const HeadOut out = read_depth(depth_ + 1, wanted, chain);
-    if (wanted) draft = draft_from(out);
-    ++depth_;
+int HeadDrafter::guesses_from(std::span<const float> logits, std::span<Draft> out) {
+  const auto n = static_cast<int>(std::min<size_t>(out.size(), kMostNodes));
+  if (argmax(logits) < 0) {
+    out[0] = {.token = head_->full_id(0), .source = DraftSource::Mtp};
+    return 1;
   }
-  return draft;
+  top_logits(logits, n, top_);
+  std::array<float, kMostNodes> shares = {};
+  top_probabilities(logits, top_, shares);
+  for (size_t i = 0; i < top_.size(); ++i)
+    out[i] = {.token = head_->full_id(top_[i].first),
+              .source = DraftSource::Mtp,
+              .evidence = evidence_of(shares[i]),
+              .second = i > 0};
+  return static_cast<int>(top_.size());
 }
 
-// Depth 1 reads what the first module has aside; those rows are text and stand. Depth d <= K has
-// the rows of module d - 1 that depend on the chain, the last of which scores; each module hands
-// its own on.
-HeadOut HeadDrafter::read_depth(int depth, bool logits, std::span<const TokenId> chain) {
-  if (depth == 1) return read_text(logits);
-  const int m = std::min(depth, n_modules_) - 1;
-  const int n_true = modules_[m].n_true;
-  const bool recycles = depth > n_modules_;
-  if (recycles) add_inputs(m, n_true, {recycled_.data(), 1, dim_});
-  const int rows = static_cast<int>(text_.size()) - 1;  // that the trunk's hiddens allow
-  const int n = recycles ? 1 : rows - state_->length(m);
-  const HeadOut out = read(m, recycles ? n_true : 0, n, n, logits, chain);
-  if (depth < n_modules_)
-    add_inputs(m + 1, modules_[m + 1].n_true, out.next);
-  else
-    std::ranges::copy(out.next.row(n - 1), recycled_.begin());
-  return out;
-}
-
-HeadOut HeadDrafter::read_text(bool logits) {
-  const int n = modules_[0].n_true;
-  check(n > 0, "the trunk has read a token since the last draft");
-  const HeadOut out = read(0, 0, n, 1, logits, {});
-  state_->commit(0, n);
-  drop_inputs(0, n);
+// The newest row of the text, which gives the first draft, with what is aside.
+HeadOut HeadDrafter::read_newest(bool logits) {
+  check(modules_[0].n_true > 0, "the trunk has read a token since the last draft");
+  read_newest_ = true;
+  const HeadOut out = read_text(0, modules_[0].n_true, 1, logits);
   if (n_modules_ > 1)
-    add_inputs(1, modules_[1].n_true++, out.next);
+    add_inputs(1, out.next);
   else
-    std::ranges::copy(out.next.row(0), recycled_.begin());
+    std::ranges::copy(out.next.row(0), newest_.begin());
   return out;
+}
+
+// At depth d <= m module m goes on from what module m - 1 gave a draft earlier, at the same row;
+// beyond that the last module goes on from itself.
+int HeadDrafter::read_draft(int module, std::span<const Draft> drafts, int place, bool logits,
+                            HeadOut* out) {
+  int& row = modules_[module].row_of[place];
+  if (row != kUnread) return row;
+  const int depth = depth_of(drafts, place);
+  const int parent = parent_of(drafts, place);
+  const auto n_text = static_cast<int>(text_.size());
+  if (n_text - 2 - module + std::min(depth, module) < 0) return row = kNoRow;
+  const int behind =
+      parent == kPending ? kNoRow : read_draft(module, drafts, parent, false, nullptr);
+  const float* input = newest_.data();
+  if (depth <= module) {
+    input = modules_[module].inputs.data();
+    if (parent != kPending) {
+      read_draft(module - 1, drafts, parent, false, nullptr);
+      input = given(module - 1, parent).data();
+    }
+  } else if (parent != kPending) {
+    input = given(module, parent).data();
+  }
+  row = state_->rows(module) - state_->length(module);
+  const HeadOut got = head_->forward({.module = module,
+                                      .hidden = {input, 1, dim_},
+                                      .tokens = {&drafts[place].token, 1},
+                                      .parents = {&behind, 1},
+                                      .n_next = 1,
+                                      .n_logits = logits ? 1 : 0},
+                                     *state_, *workspace_);
+  std::ranges::copy(got.next.row(0), given(module, place).begin());
+  if (out != nullptr) *out = got;
+  return row;
+}
+
+int HeadDrafter::guess(std::span<const Draft> drafts, int place, std::span<Draft> out) {
+  if (place == kPending) return guesses_from(read_newest(true).logits.row(0), out);
+  if (!read_newest_) read_newest(false);
+  const int module = std::min(depth_of(drafts, place), n_modules_ - 1);
+  check(modules_[module].row_of[place] == kUnread, "a place is asked for before those behind it");
+  HeadOut read;
+  read_draft(module, drafts, place, true, &read);
+  return guesses_from(read.logits.row(0), out);
 }
 
 int HeadDrafter::draft(std::span<Draft> out) {
   if (out.empty()) return 0;
   start();
-  chain_.clear();
-  for (Draft& draft : out) {
-    draft = next(chain_);
-    chain_.push_back(draft.token);
-  }
+  for (int i = 0; i < static_cast<int>(out.size()); ++i)
+    guess(out.first(i), i - 1, out.subspan(i, 1));
   return static_cast<int>(out.size());
 }
 

@@ -1,7 +1,9 @@
 // Drafts from a draft head, whose cache follows the text.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "models/draft_head.h"
@@ -18,7 +20,8 @@ namespace paceline {
 //
 // Of several modules, module k (from 0) reads row p with token t_{p+k+1} and what module k - 1 gave
 // for its own row p, true where t_0 .. t_{p+k} are text; those rows are committed, in every module
-// as many as the text allows: length - k. What depends on drafts is provisional.
+// as many as the text allows: length - k. What depends on drafts is provisional, a row for each
+// draft and module where somebody asks behind it: the rows of a module form the tree of the drafts.
 class HeadDrafter : public TokenDrafter {
  public:
   static constexpr int kMostPending = 64;  // rows put aside
@@ -40,12 +43,10 @@ class HeadDrafter : public TokenDrafter {
   void observe(std::span<const TokenId> tokens, Mat<const float> hidden) override;
   int draft(std::span<Draft> out) override;
 
-  // For drafters that ask a head among others. start: a new round, behind the text so far.
+  // For drafters that ask a head among others. A place is asked for before those behind it, and
+  // once a round. The lowest id with evidence 0 where no score is finite.
   void start() override;
-  // The head's token behind `chain`, the tokens drafted so far this round by whomever, kMostDrafts
-  // - 1 at most; it begins with the chain of the call before and is longer. A token of the lowest
-  // id with evidence 0 where no score is finite.
-  Draft next(std::span<const TokenId> chain) override;
+  int guess(std::span<const Draft> drafts, int place, std::span<Draft> out) override;
 
   // Puts into the state what is still aside, but for the newest row, and voids provisional rows:
   // what the next sequence may begin with. Rows that all modules have: settled_length().
@@ -54,19 +55,28 @@ class HeadDrafter : public TokenDrafter {
 
  private:
   struct Module {
-    std::vector<float> inputs;  // hiddens of rows length .. length + n_true - 1, then provisional
+    std::vector<float> inputs;  // hiddens of rows length .. length + n_true - 1
     int n_true = 0;
+
+    // Of this round, by draft: which provisional row is the draft's, kUnread, or kNoRow where the
+    // text is too short for one; and what the module gave there.
+    std::array<int, kMostNodes> row_of = {};
+    std::vector<float> given;
   };
+  static constexpr int kUnread = -2;
+  static constexpr int kNoRow = Block::kNoParent;
 
   void put_aside(std::span<const TokenId> tokens, Mat<const float> hidden);
   void catch_up();
-  HeadOut read_text(bool logits);
-  HeadOut read_depth(int depth, bool logits, std::span<const TokenId> chain);
-  Draft draft_from(const HeadOut& out) const;
-  // Rows [from, from + n) of the module's inputs become its next rows.
-  HeadOut read(int module, int from, int n, int n_next, bool logits,
-               std::span<const TokenId> chain);
-  void add_inputs(int module, int at, Mat<const float> rows);
+  // The first n of the module's inputs become rows of the text.
+  HeadOut read_text(int module, int n, int n_next, bool logits);
+  HeadOut read_newest(bool logits);
+  // The module's row of a draft, read with what it depends on unless it was; out: what it gave, if
+  // it was read now.
+  int read_draft(int module, std::span<const Draft> drafts, int place, bool logits, HeadOut* out);
+  int guesses_from(std::span<const float> logits, std::span<Draft> out);
+  std::span<float> given(int module, int place);
+  void add_inputs(int module, Mat<const float> rows);
   void drop_inputs(int module, int n);
 
   const DraftHead* head_;
@@ -78,10 +88,10 @@ class HeadDrafter : public TokenDrafter {
   std::unique_ptr<HeadState> state_;
   std::vector<TokenId> text_;
   std::vector<Module> modules_;
-  std::vector<float> recycled_;  // (dim), the last module's own output
+  std::vector<float> newest_;  // (dim), what the first module gave at the newest row of the text
+  bool read_newest_ = false;   // in this round
   std::vector<TokenId> row_tokens_;
-  std::vector<TokenId> chain_;  // of draft()
-  int depth_ = 0;               // depths of the round that were read
+  std::vector<std::pair<TokenId, float>> top_;
 };
 
 }  // namespace paceline

@@ -30,8 +30,8 @@ TokenId draft_by_definition(const ToyHead& head, const Tokens& text, const Token
   const int depth = static_cast<int>(chain.size()) + 1;
   Tokens known = text;
   known.insert(known.end(), chain.begin(), chain.end());
-  std::vector<std::vector<float>> hidden;
-  for (int p = 0; p < rows; ++p) hidden.push_back(trunk_hidden(p, text[p], head.info().config.tap));
+  std::vector<std::vector<float>> hidden(rows);
+  for (int p = 0; p < rows; ++p) hidden[p] = trunk_hidden(p, text[p], head.info().config.tap);
   ToyHeadRows module_rows;
   TokenId token = -1;
   for (int m = 0; m < std::min(depth, modules); ++m) {
@@ -253,17 +253,20 @@ TEST(HeadDrafter, FollowsAChainThatOthersDrafted) {
       if (random() % 3 == 0) continue;  // nobody asks this round
       drafter.start();
       Tokens chain;
+      std::vector<Draft> drafts;
       while (chain.size() < 8) {
         const bool asks = random() % 2 == 0;
         TokenId token = static_cast<TokenId>(random() % 200);
         if (asks) {
-          const Draft draft = drafter.next(chain);
+          Draft draft;
+          drafter.guess(drafts, static_cast<int>(drafts.size()) - 1, {&draft, 1});
           EXPECT_EQ(draft.source, DraftSource::Mtp);
           EXPECT_EQ(draft.token, draft_by_definition(head, text, chain));
           token = draft.token;
           if (random() % 4 == 0) token = (token + 7) % 200;  // another's token is taken
         }
         chain.push_back(token);
+        drafts.push_back({.token = token});
       }
     }
   }

@@ -13,14 +13,14 @@ void LookupDrafter::observe(std::span<const TokenId> tokens, Mat<const float> /*
 }
 
 int LookupDrafter::draft(std::span<Draft> out) {
-  text_.rewind();
-  if (text_.match_length() == 0 || text_.match_length() < options_.min_match) return 0;
+  OwnText::Place place = text_.end();
+  if (place.match_length() == 0 || place.match_length() < options_.min_match) return 0;
   for (Draft& draft : out) {
-    const int evidence = std::min(text_.match_length(), kEvidenceLevels - 1);
-    draft = {.token = text_.next(),
+    const int evidence = std::min(place.match_length(), kEvidenceLevels - 1);
+    draft = {.token = text_.next(place),
              .source = DraftSource::Lookup,
              .evidence = static_cast<uint8_t>(evidence)};
-    text_.add_draft(draft.token);
+    place = text_.behind(place, draft.token);
   }
   return static_cast<int>(out.size());
 }

@@ -18,28 +18,43 @@ class OwnText {
   void begin(std::span<const TokenId> prompt, int capacity);
   void append(std::span<const TokenId> tokens);
 
-  // Back to the end of the text: no drafts.
-  void rewind();
-  // One more draft behind the text, kMostDrafts at most, whoever guessed it.
-  void add_draft(TokenId token);
+  // A place behind the text: the drafts on the way there, and the match behind them. Valid until
+  // the text grows.
+  class Place {
+   public:
+    int match_length() const { return place_.length; }  // 0: nothing recurs
+    std::span<const TokenId> drafts() const { return std::span(drafts_).first(n_drafts_); }
 
-  // Length of the match behind text and drafts; 0: nothing recurs.
-  int match_length() const { return place_.length; }
-  // What followed it. Meaningless when match_length() is 0.
-  TokenId next() const { return at(place_.end + 1); }
+   private:
+    friend class OwnText;
+    std::array<TokenId, kMostDrafts> drafts_ = {};
+    int n_drafts_ = 0;
+    SuffixAutomaton::Place walked_;  // of the drafts, as far as they occur in the text itself
+    SuffixAutomaton::Place place_;   // the same, or a longer match that runs on into the drafts
+  };
+
+  Place end() const;
+  // One more draft, kMostDrafts at most, whoever guessed it.
+  Place behind(const Place& place, TokenId token) const;
+
+  // What followed the match. Meaningless where its length is 0.
+  TokenId next(const Place& place) const { return at(place, place.place_.end + 1); }
   // The last tokens of text and drafts, as many as `room` holds or there are.
-  std::span<const TokenId> tail(std::span<TokenId> room) const;
-  // The drafts.
-  std::span<const TokenId> drafts() const { return std::span(drafts_).first(n_drafts_); }
+  std::span<const TokenId> tail(const Place& place, std::span<TokenId> room) const;
+
+  // A token that followed a suffix of text and drafts.
+  struct Guess {
+    TokenId token = 0;
+    int length = 0;  // of the suffix
+  };
+  // Tokens that followed the match, then those that followed shorter suffixes, each once; of one
+  // suffix the most recent first. next() is the first. Returns how many, down to none.
+  int guesses(const Place& place, std::span<Guess> out) const;
 
  private:
-  TokenId at(int index) const;
+  TokenId at(const Place& place, int index) const;
 
   SuffixAutomaton text_;
-  std::array<TokenId, kMostDrafts> drafts_ = {};
-  int n_drafts_ = 0;
-  SuffixAutomaton::Place walked_;  // of the drafts, as far as they occur in the text itself
-  SuffixAutomaton::Place place_;   // the same, or a longer match that runs on into the drafts
 };
 
 }  // namespace paceline

@@ -11,7 +11,7 @@ namespace paceline {
 
 // What a pass costs on this machine, in passes of one row.
 struct CostModel {
-  static constexpr int kMaxRows = kMostDrafts + 1;
+  static constexpr int kMaxRows = kMostNodes + 1;
   std::array<double, kMaxRows + 1> verify = {};  // verify[m] = r(m), m from 1; verify[1] = 1
   double draft = 0;  // one draft that is looked up, whether it is verified or not
   double head = 0;   // d: one step of a draft head
@@ -19,10 +19,12 @@ struct CostModel {
 };
 
 // Expected tokens of a round over its cost, compared for every n:
-//   (1 + p_1 + p_1 p_2 + ... + p_1...p_n) / (r(n + 1) + the price of all drafts asked for)
-// The chance p of each draft is a running share of what was accepted: by source, evidence and depth
-// for drafts that are there, by depth alone for those that are still to be asked for. A drafter
-// that asks before it pays is asked for all, and its offers are weighed one by one as they come.
+//   (1 + sum over the first n drafts of the chance that a draft and all before it on its path
+//    stand) / (r(n + 1) + the price of all drafts asked for)
+// In a chain that is 1 + p_1 + p_1 p_2 + ... + p_1...p_n. The chance p of each draft is a running
+// share of what was accepted: by source, evidence and depth for drafts that are there, by depth
+// alone for those that are still to be asked for. A drafter that grows trees offers its drafts in
+// the order in which they would be left out last, and what it would pay for is weighed as it comes.
 //
 // Two accounts, in passes of one row, hold what the estimates do not know.
 // - Tries: where n promises most and n + 1 could pay if its drafts stood, the one more is tried now
@@ -35,7 +37,7 @@ struct CostModel {
 //
 // One policy a sequence: it starts from the priors, so that a run does not depend on those before.
 // A round calls ask or ask_paying, then choose and record, in this order.
-class DepthPolicy : public PayRule {
+class DepthPolicy : public GrowthRule {
  public:
   static constexpr double kAllowance = 0.012;
   static constexpr double kAdvance = 4;
@@ -43,14 +45,17 @@ class DepthPolicy : public PayRule {
   DepthPolicy();
   // How many drafts to ask the drafter for, 0 to limit, where they come from this source.
   int ask(int limit, const CostModel& costs, DraftSource source = DraftSource::Lookup);
-  // The same for a drafter that asks: all. Its offers of this round come to pays().
-  int ask_paying(int limit, const CostModel& costs);
+  // The same for a drafter that grows: as many as there is room for, none of them deeper than
+  // `depth`. What it wants to pay for in this round comes to pays().
+  void begin_growth(int n, int depth, const CostModel& costs);
   bool pays(const Offer& offer) override;
+  bool worth(double joint) const override { return joint >= least_joint_; }
   // How many of `drafts`, which the drafter offered, to verify: 0 to drafts.size().
   int choose(std::span<const Draft> drafts, const CostModel& costs);
-  // The round's outcome: the first n_accepted of the drafts that were verified stood; the next, if
-  // there was one, fell; about those behind it nothing was learnt.
-  void record(std::span<const Draft> verified, int n_accepted);
+  // The round's outcome: those of the drafts that stood, as they follow each other; others for the
+  // same places fell, and about those behind them nothing was learnt, nor about any deeper than
+  // `looked_at`, where the text ended.
+  void record(std::span<const Draft> verified, std::span<const uint8_t> standing, int looked_at);
   // The present estimate that a draft at `depth` stands, given that those before it stand.
   double chance(const Draft& draft, int depth) const { return chances_.chance(draft, depth); }
 
@@ -69,9 +74,16 @@ class DepthPolicy : public PayRule {
   int rest_ = 0;         // rounds without a try from here on
   double lead_ = kAdvance;
 
+  // Chances that drafts and all before them on their paths stand, into joints_.
+  void weigh(std::span<const Draft> drafts);
+
   // The round under way.
   int asked_ = 0;
-  const CostModel* paying_ = nullptr;  // the prices of a drafter that asks
+  int deepest_ = 0;
+  std::array<double, kMostNodes> joints_ = {};
+  std::array<int, kMostNodes> depths_ = {};
+  double least_joint_ = 0;             // that could be worth a row
+  const CostModel* paying_ = nullptr;  // the prices of a drafter that grows
   int steps_ = 0;                      // that it was paid
   Try try_;
   double cost_ = 0;

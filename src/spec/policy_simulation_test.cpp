@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "spec/policy.h"
+#include "tests/draft_lists.h"
 
 namespace paceline {
 namespace {
@@ -112,7 +113,7 @@ double policy_rate(const Text& text, const CostModel& costs, int limit) {
     const int asked = policy.ask(limit, costs);
     const int n = policy.choose(std::span(drafts).first(asked), costs);
     const int stood = text.standing(place, n);
-    policy.record(std::span(drafts).first(n), stood);
+    record_chain(policy, std::span(drafts).first(n), stood);
     place += stood + 1;
     cost += costs.verify[n + 1] + asked * costs.draft;
   }
@@ -188,7 +189,7 @@ TEST(PolicySimulation, EvidenceTellsWhatToVerify) {
         const int offered = static_cast<int>(drafts.size());
         const int n = policy != nullptr ? policy->choose(drafts, costs.model) : offered;
         const int stood = text.standing(place, n);
-        if (policy != nullptr) policy->record(std::span(drafts).first(n), stood);
+        if (policy != nullptr) record_chain(*policy, std::span(drafts).first(n), stood);
         place += stood + 1;
         cost += costs.model.verify[n + 1] + offered * costs.model.draft;
       }
@@ -214,6 +215,36 @@ TEST(PolicySimulation, NeverBelowPlainHoweverFastTheTextTurns) {
   }
 }
 
+// A head whose drafts never stand, or hardly ever, is paid before it shows what it has. Over an
+// answer of 256 tokens that costs 2 % at most.
+TEST(PolicySimulation, AUselessHeadCostsLittleOfAShortAnswer) {
+  constexpr int kAnswer = 256;
+  for (Costs costs : all_costs()) {
+    for (const double head : {0.03, 0.08, 0.15, 0.3}) {
+      costs.model.head = head;
+      for (const double chance : {0.0, 0.02, 0.05}) {
+        std::mt19937 random(7);
+        DepthPolicy policy;
+        double cost = 0;
+        int tokens = 0;
+        while (tokens < kAnswer) {
+          const int asked = policy.ask(16, costs.model, DraftSource::Mtp);
+          std::vector<Draft> drafts(static_cast<size_t>(asked), Draft{.source = DraftSource::Mtp});
+          for (Draft& draft : drafts) draft.evidence = static_cast<uint8_t>(random() % 3);
+          const int n = policy.choose(drafts, costs.model);
+          int stood = 0;
+          while (stood < n && random() * 0x1p-32 < chance) ++stood;
+          record_chain(policy, std::span(drafts).first(n), stood);
+          tokens += stood + 1;
+          cost += costs.model.verify[n + 1] + asked * head;
+        }
+        EXPECT_GE(tokens / cost, 0.98)
+            << costs.name << ", a step " << head << ", chance " << chance;
+      }
+    }
+  }
+}
+
 // Whatever is done against the policy, such as drafts that stand only until it believes in them,
 // the bound holds: it is an account, not an estimate.
 TEST(PolicySimulation, TheCostOfASequenceIsBounded) {
@@ -228,7 +259,7 @@ TEST(PolicySimulation, TheCostOfASequenceIsBounded) {
         const int asked = policy.ask(16, costs.model);
         const int n = policy.choose(std::span(drafts).first(asked), costs.model);
         const bool lures = policy.chance(drafts[0], 1) < until && random() % 8 != 0;
-        policy.record(std::span(drafts).first(n), lures ? n : 0);
+        record_chain(policy, std::span(drafts).first(n), lures ? n : 0);
         tokens += (lures ? n : 0) + 1;
         cost += costs.model.verify[n + 1] + asked * costs.model.draft;
         ASSERT_LE(cost, tokens * (1 + DepthPolicy::kAllowance) + DepthPolicy::kAdvance + 1e-9)

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/draft_lists.h"
+
 namespace paceline {
 namespace {
 
@@ -48,7 +50,7 @@ Outcome play(DepthPolicy& policy, const CostModel& costs, const std::vector<Draf
     const int n = policy.choose(std::span(offered).first(asked), costs);
     int accepted = 0;
     while (accepted < n && stands(random)) ++accepted;
-    policy.record(std::span(offered).first(n), accepted);
+    record_chain(policy, std::span(offered).first(n), accepted);
     sum.rows += n + 1;
     sum.asked += asked;
     sum.tokens += accepted + 1;
@@ -150,7 +152,7 @@ TEST(DepthPolicy, ALevelIsJudgedByItself) {
     for (const bool good : {false, true}) {
       policy.ask(1, linear_costs(0));
       policy.choose(good ? strong : weak, linear_costs(0));
-      policy.record(good ? strong : weak, good ? 1 : 0);
+      record_chain(policy, good ? strong : weak, good ? 1 : 0);
     }
   }
   EXPECT_LT(policy.chance(weak[0], 1), 0.03);
@@ -163,7 +165,7 @@ TEST(DepthPolicy, NothingIsLearntBehindTheDraftThatFell) {
   DepthPolicy policy;
   const auto drafts = chain(3, 1);
   const double before = policy.chance(drafts[2], 3);
-  policy.record(drafts, 1);
+  record_chain(policy, drafts, 1);
   EXPECT_GT(policy.chance(drafts[0], 1), DepthPolicy().chance(drafts[0], 1));
   EXPECT_LT(policy.chance(drafts[1], 2), DepthPolicy().chance(drafts[1], 2));
   EXPECT_EQ(policy.chance(drafts[2], 3), before);
@@ -177,9 +179,11 @@ Outcome play_head(DepthPolicy& policy, const CostModel& costs, double chance, in
   std::bernoulli_distribution stands(chance);
   while (sum.tokens < tokens) {
     std::vector<Draft> drafts;
-    const int limit = policy.ask_paying(8, costs);
+    const int limit = 8;
+    policy.begin_growth(limit, limit, costs);
     while (static_cast<int>(drafts.size()) < limit &&
-           policy.pays({.chain = drafts,
+           policy.pays({.drafts = drafts,
+                        .place = static_cast<int>(drafts.size()) - 1,
                         .with = worth.chance(static_cast<int>(drafts.size()) + 1),
                         .steps = 1}))
       drafts.push_back({.token = 1, .source = DraftSource::Mtp, .evidence = 8});
@@ -187,7 +191,7 @@ Outcome play_head(DepthPolicy& policy, const CostModel& costs, double chance, in
     int accepted = 0;
     while (accepted < n && stands(random)) ++accepted;
     for (int i = 0; i < std::min(n, accepted + 1); ++i) worth.add(i + 1, i < accepted ? 1 : 0);
-    policy.record(std::span(drafts).first(n), accepted);
+    record_chain(policy, std::span(drafts).first(n), accepted);
     sum.rows += n + 1;
     sum.asked += static_cast<int64_t>(drafts.size());
     sum.tokens += accepted + 1;
@@ -232,18 +236,19 @@ TEST(DepthPolicy, WeighsAnOfferByItsChainItsPriceAndWhatThereIsForNothing) {
   const std::vector<Draft> doubtful(3, {.token = 1, .source = DraftSource::Lookup, .evidence = 1});
   const auto pays = [](const CostModel& costs, const Offer& offer) {
     DepthPolicy policy;
-    policy.ask_paying(8, costs);
+    policy.begin_growth(8, 8, costs);
     return policy.pays(offer);
   };
   const auto costs = head_costs(0.05, 0.05);
-  EXPECT_TRUE(pays(costs, {.chain = sure, .without = 0.3, .with = 0.7, .steps = 1}));
-  EXPECT_FALSE(pays(costs, {.chain = doubtful, .without = 0.3, .with = 0.7, .steps = 1}))
-      << "the chain before it seldom stands";
-  EXPECT_FALSE(pays(costs, {.chain = sure, .without = 0.68, .with = 0.7, .steps = 1}))
-      << "little more than there is for nothing";
+  EXPECT_TRUE(pays(costs, {.drafts = sure, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}));
   EXPECT_FALSE(
-      pays(head_costs(0.05, 0.5), {.chain = sure, .without = 0.3, .with = 0.7, .steps = 1}));
-  EXPECT_FALSE(pays(costs, {.chain = sure, .without = 0.3, .with = 0.7, .steps = 12}))
+      pays(costs, {.drafts = doubtful, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}))
+      << "the chain before it seldom stands";
+  EXPECT_FALSE(pays(costs, {.drafts = sure, .place = 2, .without = 0.68, .with = 0.7, .steps = 1}))
+      << "little more than there is for nothing";
+  EXPECT_FALSE(pays(head_costs(0.05, 0.5),
+                    {.drafts = sure, .place = 2, .without = 0.3, .with = 0.7, .steps = 1}));
+  EXPECT_FALSE(pays(costs, {.drafts = sure, .place = 2, .without = 0.3, .with = 0.7, .steps = 12}))
       << "a chain that the head has not read is paid for too";
 }
 

@@ -80,7 +80,7 @@ RoundCounts replay_stream(const RecordedText& text, Drafter& drafter, const Dept
   const auto prompt = text.tokens.first(text.n_prompt);
   auto owned = std::make_unique<RecordedState>(text.n_prompt + text.budget - 1);
   RecordedState& state = *owned;
-  Sequence seq = make_sequence(std::move(owned), text.budget, depth.limit);
+  Sequence seq = make_sequence(std::move(owned), text.budget, depth.most_drafts(), text.dim);
   RecordedTrunk trunk(text, seq.block.capacity());
   RecordedRule rule(text.tokens);
   EndOfRecord sink(n_output);

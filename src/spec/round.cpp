@@ -16,15 +16,23 @@ double seconds_since(Clock::time_point start) {
 
 // A round emits one token more than drafts stand, and never more than the budget.
 std::span<const Draft> propose(Sequence& seq, Drafter& drafter, const Depth& depth) {
-  int limit = std::min(depth.limit, seq.budget - 1);
-  const bool weighs = depth.policy != nullptr && drafter.asks();
-  if (weighs)
-    limit = depth.policy->ask_paying(limit, *depth.costs);
-  else if (depth.policy != nullptr)
-    limit = depth.policy->ask(limit, *depth.costs, drafter.source());
-  const std::span<Draft> room = std::span(seq.guesses).first(limit);
-  if (room.empty()) return room;
-  return room.first(weighs ? drafter.draft_asking(room, *depth.policy) : drafter.draft(room));
+  const int limit = std::min(depth.limit, seq.budget - 1);
+  const auto room = std::span(seq.guesses);
+  if (limit <= 0) return {};
+  if (drafter.grows()) {
+    const int n = depth.nodes > 0 ? depth.nodes : limit;
+    AlwaysPays always;
+    GrowthRule* rule = &always;
+    if (depth.policy != nullptr) {
+      depth.policy->begin_growth(n, limit, *depth.costs);
+      rule = depth.policy;
+    }
+    return room.first(
+        drafter.grow({.out = room.first(n), .depth = limit, .chain = depth.nodes == 0}, *rule));
+  }
+  const int n =
+      depth.policy == nullptr ? limit : depth.policy->ask(limit, *depth.costs, drafter.source());
+  return n == 0 ? room.first(0) : room.first(drafter.draft(room.first(n)));
 }
 
 std::span<const Draft> select(std::span<const Draft> proposed, const Depth& depth) {
@@ -35,7 +43,8 @@ std::span<const Draft> select(std::span<const Draft> proposed, const Depth& dept
 void fill_block(Sequence& seq, std::span<const Draft> drafts) {
   seq.block.reset(seq.state->length());
   seq.block.add(seq.pending);
-  for (const Draft& draft : drafts) seq.block.add(draft.token);
+  for (int i = 0; i < static_cast<int>(drafts.size()); ++i)
+    seq.block.add(drafts[i].token, parent_of(drafts, i) + 1);
 }
 
 // Hands out the drafts that stand and the token behind them, until one ends the sequence. Whether
@@ -43,15 +52,47 @@ void fill_block(Sequence& seq, std::span<const Draft> drafts) {
 bool emit(Sequence& seq, const Accepted& accepted, std::span<const Draft> drafts,
           Mat<const float> logits, TokenSink& sink) {
   seq.emitted.clear();
-  for (int row = 0; row <= accepted.n_drafts; ++row) {
-    const bool stood = row < accepted.n_drafts;
-    const EmittedToken token = {.id = stood ? drafts[row].token : accepted.next,
-                                .depth = stood ? row + 1 : 0,
-                                .source = stood ? drafts[row].source : DraftSource::Scripted};
+  int row = 0;
+  for (int depth = 1; depth <= accepted.n_drafts + 1; ++depth) {
+    EmittedToken token = {.id = accepted.next};
+    const int from = row;
+    if (depth <= accepted.n_drafts) {
+      const int i = accepted.path[depth - 1];
+      token = {.id = drafts[i].token, .depth = depth, .source = drafts[i].source};
+      row = i + 1;
+    }
     seq.emitted.push_back(token.id);
-    if (!sink.emit(token, logits.row(row))) return false;
+    if (!sink.emit(token, logits.row(from))) return false;
   }
   return true;
+}
+
+// The rows of the block that are committed, row 0 first: one for each token emitted.
+std::span<const int> path_of(Sequence& seq, const Accepted& accepted) {
+  seq.path.assign(1, 0);
+  for (const int i : accepted.standing()) seq.path.push_back(i + 1);
+  return std::span(seq.path).first(seq.emitted.size());
+}
+
+// Those rows of the hiddens, one behind another.
+Mat<const float> rows_of(Mat<const float> hidden, std::span<const int> path, Sequence& seq) {
+  const auto n = static_cast<int>(path.size());
+  if (path.back() == n - 1) return hidden.top(n);  // they lie so already
+  seq.hiddens.resize(static_cast<size_t>(n) * hidden.cols);
+  const Mat<float> moved(seq.hiddens.data(), n, hidden.cols);
+  for (int i = 0; i < n; ++i) std::ranges::copy(hidden.row(path[i]), moved.row(i).begin());
+  return moved;
+}
+
+int deepest(std::span<const Draft> drafts) {
+  std::array<int, kMostNodes> depths = {};
+  int most = 0;
+  for (int i = 0; i < static_cast<int>(drafts.size()); ++i) {
+    const int parent = parent_of(drafts, i);
+    depths[i] = parent == kPending ? 1 : depths[parent] + 1;
+    most = std::max(most, depths[i]);
+  }
+  return most;
 }
 
 }  // namespace
@@ -62,7 +103,7 @@ OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth) {
   OpenRound round;
   round.proposed = propose(seq, drafter, depth);
   round.drafts = select(round.proposed, depth);
-  fill_block(seq, round.drafts);  // the pending token, then drafts
+  fill_block(seq, round.drafts);
   round.draft_seconds = seconds_since(start);
   return round;
 }
@@ -72,25 +113,25 @@ Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const Trun
                                TokenSink& sink) {
   RoundStats stats;
   const auto drafts = round.drafts;
-  const auto accepted =
-      rule.accept(seq.block.tokens().subspan(1), out.logits, seq.block.first_pos());
+  const auto accepted = rule.accept(drafts, out.logits, seq.block.first_pos());
   if (!accepted) return accepted.error();
   stats.ended = !emit(seq, *accepted, drafts, out.logits, sink);
   stats.n_proposed = static_cast<int>(round.proposed.size());
   stats.n_emitted = static_cast<int>(seq.emitted.size());
-  stats.n_drafted = static_cast<int>(drafts.size());
+  stats.n_drafted = deepest(drafts);
   if (stats.ended) stats.n_drafted = std::min(stats.n_drafted, stats.n_emitted);
   stats.n_accepted = std::min(accepted->n_drafts, stats.n_emitted);
+  stats.path = accepted->path;
   stats.draft_seconds = round.draft_seconds;
 
-  seq.state->commit(stats.n_emitted);  // later rows are rolled back
+  const auto path = path_of(seq, *accepted);
+  seq.state->commit(path);  // all other rows are rolled back
   seq.pending = seq.emitted.back();
   seq.budget -= stats.n_emitted;
   rule.commit(seq.emitted);
-  drafter.observe(seq.emitted,
-                  out.at(drafter.tap()).top(stats.n_emitted));  // heads catch up with the text
-  if (depth.policy != nullptr)
-    depth.policy->record(drafts.first(stats.n_drafted), stats.n_accepted);
+  // Heads catch up with the text.
+  drafter.observe(seq.emitted, rows_of(out.at(drafter.tap()), path, seq));
+  if (depth.policy != nullptr) depth.policy->record(drafts, stats.standing(), stats.n_drafted);
   return stats;
 }
 

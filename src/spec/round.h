@@ -1,6 +1,10 @@
 // A round: draft, verify, accept, commit; one trunk pass, which sequences may share.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <span>
+
 #include "spec/accept.h"
 #include "spec/drafter.h"
 #include "spec/policy.h"
@@ -10,9 +14,12 @@ namespace paceline {
 
 // How many drafts a round verifies.
 struct Depth {
-  int limit = 0;                     // K: that many at most
-  DepthPolicy* policy = nullptr;     // decides each round; null: K are asked for, all are verified
+  int limit = 0;                     // K: so many on the longest path
+  int nodes = 0;                     // drafts of a tree at most, kMostNodes or fewer; 0: a chain
+  DepthPolicy* policy = nullptr;     // decides each round; null: all there is room for
   const CostModel* costs = nullptr;  // for the policy
+
+  int most_drafts() const { return nodes > 0 ? nodes : limit; }
 };
 
 // A round that waits for the trunk: its block stands in the sequence.
@@ -26,16 +33,19 @@ struct OpenRound {
 // accepted.
 struct RoundStats {
   int n_proposed = 0;  // guesses of the drafter, before the policy chose and wherever it ended
-  int n_drafted = 0;   // verified by the trunk: depths 1 to n_drafted
-  int n_accepted = 0;  // depths 1 to n_accepted stood
-  int n_emitted = 0;   // tokens
-  bool ended = false;  // the sink ended the sequence
+  int n_drafted = 0;   // depths 1 to n_drafted were verified by the trunk
+  int n_accepted = 0;  // depths 1 to n_accepted stood:
+  std::array<uint8_t, kMostDrafts> path = {};  // these drafts
+  int n_emitted = 0;                           // tokens
+  bool ended = false;                          // the sink ended the sequence
   double draft_seconds = 0;
   double verify_seconds = 0;  // the whole pass, also where several sequences share it
+
+  std::span<const uint8_t> standing() const { return std::span(path).first(n_accepted); }
 };
 
 // Puts the pending token and the drafts into the block. The sequence has a pending token and a
-// budget of at least 1; the block is clipped to the budget, so that a round never emits more.
+// budget of at least 1; paths are clipped to the budget, so that a round never emits more.
 OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth);
 
 // Accepts and commits what the trunk made of the block, logits of all rows. One row is committed

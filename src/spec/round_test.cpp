@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "spec/lookup.h"
+#include "tests/draft_lists.h"
 #include "tests/toy_model.h"
 #include "tests/toy_runs.h"
 
@@ -25,6 +26,54 @@ TEST(Round, AcceptsToThePlaceThatIsWrongAndCountsIt) {
       EXPECT_EQ(run.rounds[i].n_drafted, 4);
       EXPECT_EQ(run.rounds[i].n_accepted, place - 1);
       EXPECT_EQ(run.rounds[i].n_emitted, place);
+    }
+  }
+}
+
+// Whatever tree is drafted, the text is the plain one and the state holds it, and no more.
+TEST(Round, ATreeOfAnyShapeWritesThePlainText) {
+  const ToyModel model;
+  int on_branches = 0;  // rounds whose path is no chain of the first rows
+  for (const int nodes : {1, 2, 3, 8, 15, 31}) {
+    for (const int depth : {1, 2, 4, 16}) {
+      for (unsigned seed = 1; seed <= 4; ++seed) {
+        ToyRunOptions options{.budget = 60, .depth = depth, .nodes = nodes};
+        const Tokens plain = toy_plain(model, options);
+        RandomTreeDrafter drafter(plain, seed);
+        options.check_round = [&](const Sequence& seq, const Tokens& output) {
+          Tokens want = options.prompt;
+          want.insert(want.end(), output.begin(), output.end() - 1);
+          ASSERT_EQ(static_cast<const ToyState&>(*seq.state).tokens(), want);
+        };
+        const ToyRun run = toy_run(model, drafter, options);
+        ASSERT_EQ(run.tokens, plain) << nodes << " nodes, depth " << depth << ", seed " << seed;
+        for (const RoundStats& round : run.rounds) {
+          ASSERT_LE(round.n_accepted, round.n_drafted);
+          ASSERT_LE(round.n_drafted, depth);
+          const auto path = round.standing();
+          on_branches += !path.empty() && path.back() + 1 != round.n_accepted ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(on_branches, 100);
+}
+
+TEST(Round, ATreeIsClippedToTheBudgetAndEndsAtAnEndToken) {
+  const ToyModel model;
+  for (int budget = 1; budget <= 20; ++budget) {
+    for (unsigned seed = 1; seed <= 8; ++seed) {
+      ToyRunOptions options{.budget = budget, .depth = 8, .nodes = 20};
+      const Tokens plain = toy_plain(model, options);
+      RandomTreeDrafter drafter(plain, seed);
+      ASSERT_EQ(toy_run(model, drafter, options).tokens, plain);
+      if (std::count(plain.begin(), plain.end() - 1, plain.back()) > 0) continue;
+      options.budget = 40;
+      options.end = plain.back();
+      RandomTreeDrafter to_the_end(toy_plain(model, {.budget = 40}), seed);
+      const ToyRun run = toy_run(model, to_the_end, options);
+      ASSERT_EQ(run.tokens, plain) << "nothing follows the end";
+      EXPECT_LE(run.rounds.empty() ? 0 : run.rounds.back().n_drafted, budget);
     }
   }
 }
@@ -232,10 +281,11 @@ TEST(NegativeControl, ASkippedRollbackChangesTheText) {
 class OneTooMany : public GreedyRule {
  public:
   OneTooMany() : GreedyRule(plain_argmax) {}
-  Result<Accepted> accept(std::span<const TokenId> drafts, Mat<float> logits,
+  Result<Accepted> accept(std::span<const Draft> drafts, Mat<float> logits,
                           int first_pos) override {
     auto accepted = GreedyRule::accept(drafts, logits, first_pos);
-    if (accepted && accepted->n_drafts < static_cast<int>(drafts.size())) {
+    if (accepted && accepted->n_drafts < static_cast<int>(drafts.size())) {  // a chain
+      accepted->path[accepted->n_drafts] = static_cast<uint8_t>(accepted->n_drafts);
       accepted->next = plain_argmax(logits.row(++accepted->n_drafts));
     }
     return accepted;

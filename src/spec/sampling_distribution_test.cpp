@@ -9,6 +9,7 @@
 #include "kernels/reference.h"
 #include "kernels/sampling.h"
 #include "spec/sampling.h"
+#include "tests/draft_lists.h"
 
 namespace paceline {
 namespace {
@@ -165,7 +166,7 @@ Tokens text_with_drafts(Rule& rule, int depth, int n_tokens, DraftAt draft_at) {
     const int first_pos = static_cast<int>(text.size()) - 1;
     Tokens drafts;
     for (int d = 1; d <= depth; ++d) drafts.push_back(draft_at(first_pos + d));
-    const auto accepted = rule.accept(drafts, {rows.data(), depth + 1, 4}, first_pos);
+    const auto accepted = rule.accept(chain_of(drafts), {rows.data(), depth + 1, 4}, first_pos);
     EXPECT_TRUE(accepted);
     Tokens emitted(drafts.begin(), drafts.begin() + accepted->n_drafts);
     emitted.push_back(accepted->next);
@@ -219,7 +220,7 @@ TEST(Distribution, ADraftStandsWithItsProbability) {
     for (int position = 0; position < kDraws; ++position) {
       std::vector<float> rows = logits;
       rows.insert(rows.end(), logits.begin(), logits.end());
-      const auto accepted = rule.accept({&draft, 1}, {rows.data(), 2, 4}, position);
+      const auto accepted = rule.accept(chain_of({draft}), {rows.data(), 2, 4}, position);
       ASSERT_TRUE(accepted);
       ++stood[accepted->n_drafts];
       if (accepted->n_drafts == 0) ++instead[accepted->next];

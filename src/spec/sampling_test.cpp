@@ -9,6 +9,7 @@
 #include <random>
 
 #include "kernels/choose.h"
+#include "tests/draft_lists.h"
 #include "tests/plain_sampling.h"
 
 namespace paceline {
@@ -271,7 +272,7 @@ TEST(SampledRule, ADraftStandsIffItIsTheTokenThatIsDrawn) {
     SampledRule rule(options, 12, best_table());
     rule.begin(prompt, 20);
     rule.commit(output);
-    const auto got = rule.accept(drafts, {rows.data(), n_drafts + 1, 12}, first_pos);
+    const auto got = rule.accept(chain_of(drafts), {rows.data(), n_drafts + 1, 12}, first_pos);
     ASSERT_TRUE(got);
     EXPECT_EQ(got->n_drafts, wanted.n_drafts);
     EXPECT_EQ(got->next, wanted.next);

@@ -6,15 +6,20 @@
 
 namespace paceline {
 
-Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int max_depth) {
-  check(budget >= 1 && max_depth >= 0, "a sequence has a budget");
+Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int most_drafts, int dim) {
+  check(budget >= 1 && most_drafts >= 0, "a sequence has a budget");
   Sequence seq{.state = std::move(state),
-               .block = Block(std::max(kPrefillRows, max_depth + 1)),
-               .guesses = std::vector<Draft>(max_depth),
+               .block = Block(std::max(kPrefillRows, most_drafts + 1)),
+               .guesses = std::vector<Draft>(most_drafts),
                .emitted = {},
+               .path = {},
+               .hiddens = {},
                .pending = -1,
                .budget = budget};
-  seq.emitted.reserve(max_depth + 1);
+  const auto longest = static_cast<size_t>(std::min(most_drafts, kMostDrafts)) + 1;
+  seq.emitted.reserve(longest);
+  seq.path.reserve(longest);
+  seq.hiddens.reserve(longest * static_cast<size_t>(dim));
   return seq;
 }
 

@@ -38,6 +38,8 @@ struct Sequence {
   Block block;                   // what the trunk reads next
   std::vector<Draft> guesses;    // room for the drafts of a round
   std::vector<TokenId> emitted;  // tokens of the round under way
+  std::vector<int> path;         // the rows of the block that they were chosen from
+  std::vector<float> hiddens;    // of that path, (rows, dim), where it is no chain
   TokenId pending = -1;
   int budget = 0;  // tokens that may still be emitted
 };
@@ -46,7 +48,9 @@ inline constexpr int kPrefillRows = 64;  // rows of a chunk of the prompt; any n
 
 // A sequence over this state, which may hold the beginning of the prompt already. budget: at least
 // 1; the state has room for prompt and budget but one, since the last token is never read.
-Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int max_depth);
+// most_drafts: of a round. dim: of hiddens, where drafts may form a tree.
+Sequence make_sequence(std::unique_ptr<SequenceState> state, int budget, int most_drafts,
+                       int dim = 0);
 
 // Reading the prompt: a chunk at a time is put into the block, read by the trunk alone or in one
 // pass with other sequences, and closed.

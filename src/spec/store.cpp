@@ -105,24 +105,27 @@ std::span<const uint64_t> NgramStore::bucket(int index) const {
   return entries_.subspan(first_[index], first_[index + 1] - first_[index]);
 }
 
-StoreGuess NgramStore::next(std::span<const TokenId> text) const {
+int NgramStore::guesses(std::span<const TokenId> text, std::span<StoreGuess> out) const {
   std::array<uint64_t, store_format::kOrders> keys = {};
-  for (int order = context_keys(text, keys); order >= 1; --order) {
+  size_t n = 0;
+  for (int order = context_keys(text, keys); order >= 1 && n < out.size(); --order) {
     const uint32_t tag = tag_of(keys[order - 1]);
-    StoreGuess guess{.token = -1, .order = order, .count = 0, .total = 0};
+    const size_t first = n;
+    int64_t total = 0;
     for (const uint64_t bits : bucket(static_cast<int>(bucket_of(keys[order - 1])))) {
       const Entry entry = unpack(bits);
       if (entry.tag > tag) break;
       if (entry.tag < tag) continue;
-      if (guess.token < 0 && entry.token != kOthers) {
-        guess.token = static_cast<TokenId>(entry.token);
-        guess.count = static_cast<int>(entry.count);
-      }
-      guess.total += static_cast<int>(entry.count);
+      total += static_cast<int>(entry.count);
+      if (entry.token == kOthers || n == out.size()) continue;
+      const auto token = static_cast<TokenId>(entry.token);
+      const auto known = out.first(n);
+      if (std::ranges::find(known, token, &StoreGuess::token) != known.end()) continue;
+      out[n++] = {.token = token, .order = order, .count = static_cast<int>(entry.count)};
     }
-    if (guess.token >= 0) return guess;
+    for (StoreGuess& guess : out.subspan(first, n - first)) guess.total = total;
   }
-  return {};
+  return static_cast<int>(n);
 }
 
 }  // namespace paceline

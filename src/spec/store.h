@@ -14,12 +14,12 @@
 
 namespace paceline {
 
-// The token that followed most often behind the longest context that is known.
+// A token that followed a context.
 struct StoreGuess {
-  TokenId token = -1;  // -1: no context is known
-  int order = 0;       // tokens of the context
-  int count = 0;       // times that it followed, lately
-  int64_t total = 0;   // times that anything did
+  TokenId token = -1;
+  int order = 0;      // tokens of the context
+  int count = 0;      // times that it followed, lately
+  int64_t total = 0;  // times that anything did
 };
 
 // A file, mapped and never written: growing makes another one in its place (spec/store_builder.h).
@@ -34,9 +34,10 @@ class NgramStore {
   // The same over bytes, 8-aligned, that outlive it; name: for the sentence.
   static Result<NgramStore> read(std::span<const std::byte> bytes, const std::string& name);
 
-  // Behind the end of `text`, of which the last kOrders tokens are looked at. O(orders), allocates
-  // nothing.
-  StoreGuess next(std::span<const TokenId> text) const;
+  // Behind the end of `text`, of which the last kOrders tokens are looked at: the tokens that
+  // followed the longest context that is known, the most frequent first, then those that followed
+  // shorter ones, each once. Returns how many, down to none. Allocates nothing.
+  int guesses(std::span<const TokenId> text, std::span<StoreGuess> out) const;
 
   const std::string& trunk_sha256() const { return trunk_sha256_; }  // "": of no file
   int vocab_size() const { return vocab_size_; }

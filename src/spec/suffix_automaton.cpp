@@ -60,6 +60,20 @@ SuffixAutomaton::Place SuffixAutomaton::extended(Place place, TokenId token) con
   return {};
 }
 
+SuffixAutomaton::Place SuffixAutomaton::shorter(Place place) const {
+  const int link = states_[place.state].link;
+  if (link == kNone) return {};
+  return {.state = link, .length = states_[link].length, .end = -1};
+}
+
+int SuffixAutomaton::followers(Place place, std::span<Follower> out) const {
+  size_t n = 0;
+  for (int at = states_[place.state].first_slot; at != kNone && n < out.size();
+       at = slots_[at].next_slot)
+    out[n++] = {.token = slots_[at].token, .end = states_[slots_[at].target].recent};
+  return static_cast<int>(n);
+}
+
 void SuffixAutomaton::add_transition(int state, TokenId token, int target) {
   const size_t at = probe(state, token);
   slots_[at] = {

@@ -49,6 +49,18 @@ class SuffixAutomaton {
   // The longest suffix of the string at `place` and `token` behind it that occurs in the text; of
   // length 0 where none does. Walking n tokens costs O(n) altogether.
   Place extended(Place place, TokenId token) const;
+  // The longest suffix of the string at `place` that also occurs where the string does not; of
+  // length 0 where there is none. Its `end` says nothing.
+  Place shorter(Place place) const;
+
+  // A token that followed a string.
+  struct Follower {
+    TokenId token = 0;
+    int end = -1;  // index of the token, at its most recent occurrence but for max_climb
+  };
+  // Tokens that followed the string at `place` anywhere, in no order; of many, some. Returns how
+  // many.
+  int followers(Place place, std::span<Follower> out) const;
 
  private:
   static constexpr int kRoot = 0;

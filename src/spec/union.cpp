@@ -17,114 +17,223 @@ constexpr double kHeadAdds = 0.35;
 constexpr std::array<double, NgramStore::kOrders> kShare = {0.35, 0.85, 0.95};
 constexpr std::array<double, NgramStore::kOrders> kDoubt = {2, 1.5, 1.0};
 
-uint8_t level_of(double chance) {
-  return static_cast<uint8_t>(
-      std::min(static_cast<int>(chance * kEvidenceLevels), kEvidenceLevels - 1));
-}
+// Of the lesser chances of a token that several sources name, the part that counts.
+constexpr double kAgreement = 0.75;
 
-Draft store_draft(const StoreGuess& guess) {
-  const double chance =
-      kShare[guess.order - 1] * guess.count / (guess.total + kDoubt[guess.order - 1]);
-  return {.token = guess.token, .source = DraftSource::Store, .evidence = level_of(chance)};
+double chance_of(const StoreGuess& guess) {
+  return kShare[guess.order - 1] * guess.count /
+         (static_cast<double>(guess.total) + kDoubt[guess.order - 1]);
 }
 
 }  // namespace
 
-UnionDrafter::UnionDrafter(std::shared_ptr<const NgramStore> store,
-                           std::unique_ptr<TokenDrafter> head)
-    : store_(std::move(store)), head_(std::move(head)) {}
+UnionDrafter::UnionDrafter(UnionSources sources) : from_(std::move(sources)) {
+  places_.reserve(kMostNodes + 1);
+  open_.reserve(places_.capacity() * 3 * kMostGuesses);
+  drafts_.reserve(kMostNodes);
+}
 
 void UnionDrafter::begin(std::span<const TokenId> prompt, int capacity) {
   text_.begin(prompt, capacity);
-  if (head_) head_->begin(prompt, capacity);
+  if (from_.head) from_.head->begin(prompt, capacity);
   chances_ = DraftChances();
   for (int level = 0; level < kEvidenceLevels; ++level) {
-    const double without = (level + 0.5) / kEvidenceLevels;
+    const double without = chance_at(level);
     asked_[level] = Acceptance(without + (1 - without) * kHeadAdds);
   }
-  proposed_.clear();
-  proposed_.reserve(kMostDrafts);
+  places_.clear();
 }
 
 void UnionDrafter::prefill(std::span<const TokenId> next, Mat<const float> hidden) {
-  if (head_) head_->prefill(next, hidden);
+  if (from_.head) from_.head->prefill(next, hidden);
 }
 
 void UnionDrafter::observe(std::span<const TokenId> tokens, Mat<const float> hidden) {
-  for (size_t i = 0; i < std::min(tokens.size(), proposed_.size()); ++i) {
-    const auto& [draft, without] = proposed_[i];
-    const int depth = static_cast<int>(i) + 1;
-    const bool stood = tokens[i] == draft.token;
-    chances_.add(draft, depth, stood);
-    if (without >= 0) asked_at(without).add(depth, stood ? 1 : 0);
-    if (!stood) break;
-  }
-  proposed_.clear();
+  learn(tokens);
   text_.append(tokens);
-  if (head_) head_->observe(tokens, hidden);
+  if (from_.head) from_.head->observe(tokens, hidden);
 }
 
-Acceptance& UnionDrafter::asked_at(double chance_without) {
-  return asked_[level_of(chance_without)];
-}
-
-UnionDrafter::Candidate UnionDrafter::likelier(const Candidate& best, const Draft& draft,
-                                               int depth) const {
-  const double chance = chances_.chance(draft, depth);
-  return chance > best.chance ? Candidate{draft, chance} : best;
-}
-
-UnionDrafter::Candidate UnionDrafter::for_nothing(int depth) const {
-  Candidate best;
-  if (const int length = text_.match_length(); length > 0) {
-    const int level = std::min(length, kEvidenceLevels - 1);
-    best = likelier(best,
-                    {.token = text_.next(),
-                     .source = DraftSource::Lookup,
-                     .evidence = static_cast<uint8_t>(level)},
-                    depth);
+// Follows the text through the tree for as long as it was foreseen.
+void UnionDrafter::learn(std::span<const TokenId> tokens) {
+  int at = kPending;
+  for (const TokenId token : tokens) {
+    if (places_.empty()) break;
+    const Place& place = places_[at + 1];
+    for (const Draft& guess : place.named()) chances_.add(guess, place.depth, guess.token == token);
+    if (place.asked)
+      asked_[evidence_of(place.without)].add(place.depth, place.likeliest == token ? 1 : 0);
+    const int parent = at;
+    for (int i = 0; i < static_cast<int>(drafts_.size()); ++i)
+      if (parent_of(drafts_, i) == parent && drafts_[i].token == token) at = i;
+    if (at == parent) break;
   }
-  if (store_ != nullptr) {
-    std::array<TokenId, NgramStore::kOrders> room;
-    const StoreGuess guess = store_->next(text_.tail(room));
-    if (guess.token >= 0) best = likelier(best, store_draft(guess), depth);
-  }
-  return best;
+  places_.clear();
 }
 
-Draft UnionDrafter::ask_head() {
-  if (head_read_ == 0) head_->start();
-  head_read_ = static_cast<int>(text_.drafts().size()) + 1;
-  return head_->next(text_.drafts());
+// --- guesses -------------------------------------------------------------------------------------
+
+// Where several sources name a token the likeliest counts, and of the others a part.
+UnionDrafter::Likely UnionDrafter::likely(const Place& place, TokenId token) const {
+  Likely found;
+  double most = 0;
+  double others_fall = 1;
+  for (const Draft& guess : place.named()) {
+    if (guess.token != token) continue;
+    const double chance = chances_.chance(guess, place.depth);
+    others_fall *= 1 - kAgreement * std::min(chance, most);
+    if (chance <= most) continue;
+    most = chance;
+    found.draft = guess;
+  }
+  found.chance = 1 - (1 - most) * others_fall;
+  return found;
 }
+
+void UnionDrafter::put_up(const Place& place, int first) {
+  for (const Draft& guess : place.named().subspan(first)) {
+    const auto [draft, chance] = likely(place, guess.token);
+    open_.push_back({.draft = draft,
+                     .parent = place.draft,
+                     .joint = place.joint * chance,
+                     .order = n_guesses_++});
+    std::ranges::push_heap(open_, std::greater(), Guess::rank);
+  }
+}
+
+void UnionDrafter::guess_for_nothing(Place& place) {
+  if (from_.own_text) {
+    std::array<OwnText::Guess, kMostGuesses> room;
+    const int n = text_.guesses(place.text, room);
+    for (int i = 0; i < n; ++i)
+      place.guesses[place.n_guesses++] = {
+          .token = room[i].token,
+          .source = DraftSource::Lookup,
+          .evidence = static_cast<uint8_t>(std::min(room[i].length, kEvidenceLevels - 1)),
+          .second = i > 0};
+  }
+  if (from_.store != nullptr) {
+    std::array<TokenId, NgramStore::kOrders> tail;
+    std::array<StoreGuess, kMostGuesses> room;
+    const int n = from_.store->guesses(text_.tail(place.text, tail), room);
+    for (int i = 0; i < n; ++i)
+      place.guesses[place.n_guesses++] = {.token = room[i].token,
+                                          .source = DraftSource::Store,
+                                          .evidence = evidence_of(chance_of(room[i])),
+                                          .second = i > 0};
+  }
+  for (const Draft& guess : place.named())
+    place.without = std::max(place.without, likely(place, guess.token).chance);
+  put_up(place, 0);
+}
+
+// Behind the last of the drafts, or behind the text.
+void UnionDrafter::open_place(std::span<const Draft> drafts, double joint, int deepest) {
+  const int draft = static_cast<int>(drafts.size()) - 1;
+  Place& place = places_.emplace_back();
+  place.draft = draft;
+  place.joint = joint;
+  if (draft == kPending) {
+    place.text = text_.end();
+  } else {
+    const Place& before = places_[parent_of(drafts, draft) + 1];
+    place.depth = before.depth + 1;
+    if (place.depth <= deepest) place.text = text_.behind(before.text, drafts[draft].token);
+  }
+  if (place.depth > deepest) return;
+  guess_for_nothing(place);
+  place.waits = from_.head != nullptr && place.without < kSure;
+}
+
+// --- the head ------------------------------------------------------------------------------------
+
+double UnionDrafter::chance_once_asked(const Place& place) const {
+  return std::max(place.without, asked_[evidence_of(place.without)].chance(place.depth));
+}
+
+UnionDrafter::Place* UnionDrafter::waiting() {
+  Place* most = nullptr;
+  for (Place& place : places_)
+    if (place.waits && (most == nullptr || hope(place) > hope(*most))) most = &place;
+  return most;
+}
+
+int UnionDrafter::unread(std::span<const Draft> drafts, int draft) const {
+  int steps = 0;
+  for (int at = draft;; at = parent_of(drafts, at)) {
+    if (!places_[at + 1].read) ++steps;
+    if (at == kPending) return steps;
+  }
+}
+
+void UnionDrafter::offer(Place& place, std::span<const Draft> drafts, GrowthRule& rule) {
+  place.waits = false;
+  if (rule.pays({.drafts = drafts,
+                 .place = place.draft,
+                 .without = place.without,
+                 .with = chance_once_asked(place),
+                 .steps = unread(drafts, place.draft)}))
+    ask_head(place, drafts);
+}
+
+void UnionDrafter::ask_head(Place& place, std::span<const Draft> drafts) {
+  if (!places_[0].read) from_.head->start();
+  for (int at = place.draft;; at = parent_of(drafts, at)) {
+    places_[at + 1].read = true;
+    if (at == kPending) break;
+  }
+  std::array<Draft, kMostGuesses> room;
+  const int n = from_.head->guess(drafts, place.draft, std::span(room).first(most_of_head_));
+  const int before = place.n_guesses;
+  for (const Draft& guess : std::span(room).first(n)) place.guesses[place.n_guesses++] = guess;
+  put_up(place, before);
+  place.asked = true;
+  double most = 0;
+  for (const Draft& guess : place.named()) {
+    const double chance = likely(place, guess.token).chance;
+    if (chance <= most) continue;
+    most = chance;
+    place.likeliest = guess.token;
+  }
+}
+
+// --- growth --------------------------------------------------------------------------------------
 
 int UnionDrafter::draft(std::span<Draft> out) {
   AlwaysPays always;
-  return draft_asking(out, always);
+  return grow({.out = out, .depth = static_cast<int>(out.size()), .chain = true}, always);
 }
 
-int UnionDrafter::draft_asking(std::span<Draft> out, PayRule& rule) {
-  text_.rewind();
-  proposed_.clear();
-  head_read_ = 0;
-  for (size_t i = 0; i < out.size(); ++i) {
-    const int depth = static_cast<int>(i) + 1;
-    Candidate best = for_nothing(depth);
-    double without = -1;
-    if (head_ != nullptr && best.chance < kSure &&
-        rule.pays({.chain = out.first(i),
-                   .without = best.chance,
-                   .with = asked_at(best.chance).chance(depth),
-                   .steps = depth - head_read_})) {
-      without = best.chance;
-      best = likelier(best, ask_head(), depth);
+int UnionDrafter::grow(const DraftRoom& room, GrowthRule& rule) {
+  places_.clear();
+  open_.clear();
+  drafts_.clear();
+  n_guesses_ = 0;
+  most_of_head_ = room.chain ? 1 : kMostGuesses;
+  if (!room.out.empty()) open_place({}, 1, room.depth);
+  while (drafts_.size() < room.out.size()) {
+    Place* place = waiting();
+    if (place != nullptr && (open_.empty() || hope(*place) >= open_.front().joint)) {
+      if (!rule.worth(hope(*place))) break;
+      offer(*place, drafts_, rule);
+      continue;
     }
-    if (best.chance <= 0) break;
-    out[i] = best.draft;
-    text_.add_draft(best.draft.token);
-    proposed_.push_back({best.draft, without});
+    if (open_.empty() || !rule.worth(open_.front().joint)) break;
+    const Guess best = open_.front();
+    std::ranges::pop_heap(open_, std::greater(), Guess::rank);
+    open_.pop_back();
+    const int n = static_cast<int>(drafts_.size());
+    bool known = false;  // from another source
+    for (int i = 0; i < n; ++i)
+      known |= parent_of(drafts_, i) == best.parent && drafts_[i].token == best.draft.token;
+    if (known) continue;
+    drafts_.push_back(best.draft);
+    drafts_.back().back = back_to(best.parent, n);
+    if (room.chain) open_.clear();
+    open_place(drafts_, best.joint, room.depth);
   }
-  return static_cast<int>(proposed_.size());
+  std::ranges::copy(drafts_, room.out.begin());
+  return static_cast<int>(drafts_.size());
 }
 
 }  // namespace paceline

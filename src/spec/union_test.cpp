@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "io/test_files.h"
 #include "spec/store_builder.h"
+#include "tests/draft_lists.h"
 
 namespace paceline {
 namespace {
@@ -20,6 +22,7 @@ TEST(OwnText, MatchesBehindAnyDraftsTheLongestSuffixThatEndsInTheText) {
     for (TokenId& token : text) token = static_cast<TokenId>(random() % alphabet);
     OwnText own;
     own.begin(text, static_cast<int>(text.size()));
+    OwnText::Place place = own.end();
     Tokens whole = text;
     const int n_text = static_cast<int>(text.size());
     for (int drafts = 0;; ++drafts) {
@@ -30,23 +33,21 @@ TEST(OwnText, MatchesBehindAnyDraftsTheLongestSuffixThatEndsInTheText) {
         while (length <= end && whole[end - length] == whole[n - 1 - length]) ++length;
         longest = std::max(longest, length);
       }
-      ASSERT_GE(own.match_length(), longest) << "run " << run << ", drafts " << drafts;
+      ASSERT_GE(place.match_length(), longest) << "run " << run << ", drafts " << drafts;
       // One that is longer ran on into the drafts; it is a real one all the same.
-      bool real = own.match_length() == 0;
+      bool real = place.match_length() == 0;
       for (int end = n - 2; end >= 0 && !real; --end) {
         int length = 0;
         while (length <= end && whole[end - length] == whole[n - 1 - length]) ++length;
-        real = length >= own.match_length() && own.next() == whole[end + 1];
+        real = length >= place.match_length() && own.next(place) == whole[end + 1];
       }
       ASSERT_TRUE(real) << "run " << run << ", drafts " << drafts;
       if (drafts == 8) break;
-      const bool follow = own.match_length() > 0 && random() % 2 == 0;
-      whole.push_back(follow ? own.next() : static_cast<TokenId>(random() % alphabet));
-      own.add_draft(whole.back());
-      EXPECT_EQ(own.drafts().size(), whole.size() - text.size());
+      const bool follow = place.match_length() > 0 && random() % 2 == 0;
+      whole.push_back(follow ? own.next(place) : static_cast<TokenId>(random() % alphabet));
+      place = own.behind(place, whole.back());
+      EXPECT_EQ(place.drafts().size(), whole.size() - text.size());
     }
-    own.rewind();
-    EXPECT_TRUE(own.drafts().empty());
   }
 }
 
@@ -66,11 +67,15 @@ class StubHead : public TokenDrafter {
   }
   int draft(std::span<Draft> /*out*/) override { return 0; }
   void start() override { ++log_->starts; }
-  Draft next(std::span<const TokenId> chain) override {
-    log_->chains.emplace_back(chain.begin(), chain.end());
-    return {.token = (chain.empty() ? last_ : chain.back()) + 1000,
-            .source = DraftSource::Mtp,
-            .evidence = evidence_};
+  int guess(std::span<const Draft> drafts, int place, std::span<Draft> out) override {
+    Tokens path;
+    for (int i = place; i != kPending; i = parent_of(drafts, i))
+      path.insert(path.begin(), drafts[i].token);
+    out[0] = {.token = (path.empty() ? last_ : path.back()) + 1000,
+              .source = DraftSource::Mtp,
+              .evidence = evidence_};
+    log_->chains.push_back(std::move(path));
+    return 1;
   }
 
  private:
@@ -79,17 +84,16 @@ class StubHead : public TokenDrafter {
   TokenId last_ = 0;
 };
 
-class NotingRule : public PayRule {
+class NotingRule : public GrowthRule {
  public:
   explicit NotingRule(bool pays) : pays_(pays) {}
   bool pays(const Offer& offer) override {
     steps.push_back(offer.steps);
-    chain_lengths.push_back(offer.chain.size());
     EXPECT_GE(offer.with, offer.without);
     return pays_;
   }
+  bool worth(double /*joint*/) const override { return true; }
   std::vector<int> steps;
-  std::vector<size_t> chain_lengths;
 
  private:
   bool pays_;
@@ -108,9 +112,10 @@ struct Drafted {
   std::string sources;  // a letter each
 };
 
-Drafted drafted(UnionDrafter& drafter, int n, PayRule* rule = nullptr) {
+Drafted drafted(UnionDrafter& drafter, int n, GrowthRule* rule = nullptr) {
   std::vector<Draft> out(n);
-  out.resize(rule == nullptr ? drafter.draft(out) : drafter.draft_asking(out, *rule));
+  out.resize(rule == nullptr ? drafter.draft(out)
+                             : drafter.grow({.out = out, .depth = n, .chain = true}, *rule));
   Drafted got;
   for (const Draft& draft : out) {
     got.tokens.push_back(draft.token);
@@ -119,12 +124,13 @@ Drafted drafted(UnionDrafter& drafter, int n, PayRule* rule = nullptr) {
   return got;
 }
 
-// Ten times, so that the store is sure.
-std::vector<Tokens> often(const Tokens& answer) { return std::vector<Tokens>(10, answer); }
+// Often enough for the store to be sure.
+std::vector<Tokens> often(const Tokens& answer) { return std::vector<Tokens>(60, answer); }
 
 TEST(Union, EachTokenComesFromWhoeverIsLikeliest) {
   StubHead::Log log;
-  UnionDrafter drafter(store_of(often({2, 3, 4, 20, 21, 22})), std::make_unique<StubHead>(log, 8));
+  UnionDrafter drafter({.store = store_of(often({2, 3, 4, 20, 21, 22})),
+                        .head = std::make_unique<StubHead>(log, 3)});
   // The text has 3 behind 1 2, and 4 7 behind that; the store knows more of 2 3 and goes on with 4
   // 20 21 22. Behind that only the head has anything to say.
   drafter.begin(Tokens{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 7, 8, 9, 1, 2}, 100);
@@ -139,20 +145,20 @@ TEST(Union, EachTokenComesFromWhoeverIsLikeliest) {
 }
 
 TEST(Union, WithoutHeadOrStoreItIsTheOthers) {
-  UnionDrafter alone(nullptr, nullptr);
+  UnionDrafter alone({});
   alone.begin(Tokens{1, 2, 3, 1, 2}, 100);
-  EXPECT_FALSE(alone.asks());
   EXPECT_EQ(drafted(alone, 3).tokens, (Tokens{3, 1, 2}));
   alone.begin(Tokens{1, 2, 3}, 100);
   EXPECT_EQ(drafted(alone, 3).tokens, Tokens{}) << "nothing recurs";
-  UnionDrafter stored(store_of(often({3, 7, 8})), nullptr);
+  UnionDrafter stored({.store = store_of(often({3, 7, 8}))});
   stored.begin(Tokens{1, 2, 3}, 100);
   EXPECT_EQ(drafted(stored, 4).tokens, (Tokens{7, 8}));
 }
 
 TEST(Union, TheHeadReadsTheChainWhoeverDraftedIt) {
   StubHead::Log log;
-  UnionDrafter drafter(store_of(often({3, 7})), std::make_unique<StubHead>(log, 3));
+  UnionDrafter drafter(
+      {.store = store_of(often({3, 7})), .head = std::make_unique<StubHead>(log, 3)});
   drafter.begin(Tokens{1, 2, 3}, 100);
   NotingRule rule(true);
   const Drafted got = drafted(drafter, 3, &rule);
@@ -168,19 +174,19 @@ TEST(Union, TheHeadReadsTheChainWhoeverDraftedIt) {
 
 TEST(Union, WhatTheRuleDoesNotPayForIsNotAsked) {
   StubHead::Log log;
-  UnionDrafter drafter(store_of(often({3, 7})), std::make_unique<StubHead>(log, 12));
+  UnionDrafter drafter(
+      {.store = store_of(often({3, 7})), .head = std::make_unique<StubHead>(log, 14)});
   drafter.begin(Tokens{1, 2, 3}, 100);
   NotingRule rule(false);
   EXPECT_EQ(drafted(drafter, 4, &rule).tokens, (Tokens{7})) << "what costs nothing is drafted";
   EXPECT_EQ(log.starts, 0);
   EXPECT_TRUE(log.chains.empty());
   EXPECT_EQ(rule.steps.back(), 2) << "the token before it, and its own";
-  EXPECT_TRUE(drafter.asks());
 }
 
 TEST(Union, ASourceThatFailsLosesItsSay) {
   // The store is sure of 7 behind 3, and every time it is 4, as it was in the text.
-  UnionDrafter drafter(store_of(often({9, 2, 3, 7})), nullptr);
+  UnionDrafter drafter({.store = store_of(often({9, 2, 3, 7}))});
   drafter.begin(Tokens{9, 2, 3, 4}, 1000);
   Drafted got;
   int store_spoke = 0;
@@ -196,6 +202,88 @@ TEST(Union, ASourceThatFailsLosesItsSay) {
   // A new sequence begins as the first did.
   drafter.begin(Tokens{5, 9, 2, 3}, 1000);
   EXPECT_EQ(drafted(drafter, 1).tokens, Tokens{7});
+}
+
+// --- trees ---------------------------------------------------------------------------------------
+
+std::vector<Draft> grown(UnionDrafter& drafter, int n, int depth, GrowthRule* rule = nullptr) {
+  AlwaysPays always;
+  std::vector<Draft> out(n);
+  out.resize(drafter.grow({.out = out, .depth = depth}, rule == nullptr ? always : *rule));
+  return out;
+}
+
+// Behind 3 the text had 4 once and 5 later; the store has 7 more often than 8.
+TEST(Union, ATreeHasTheLikeliestGuessesOfAllSources) {
+  std::vector<Tokens> answers = often({3, 7});
+  for (int i = 0; i < 20; ++i) answers.push_back({3, 8});
+  UnionDrafter drafter({.store = store_of(answers)});
+  drafter.begin(Tokens{3, 4, 9, 3, 5, 9, 3}, 100);
+  const auto tree = grown(drafter, 12, 1);
+  std::map<TokenId, DraftSource> found;
+  for (int i = 0; i < static_cast<int>(tree.size()); ++i) {
+    EXPECT_EQ(parent_of(tree, i), kPending);
+    EXPECT_TRUE(found.emplace(tree[i].token, tree[i].source).second) << "no token twice";
+  }
+  EXPECT_EQ(found, (std::map<TokenId, DraftSource>{{4, DraftSource::Lookup},
+                                                   {5, DraftSource::Lookup},
+                                                   {7, DraftSource::Store},
+                                                   {8, DraftSource::Store}}));
+  EXPECT_EQ(tree[0].token, 5) << "what followed two tokens of the text last is likeliest";
+  for (const Draft& draft : tree)
+    EXPECT_EQ(draft.second, draft.token == 4 || draft.token == 8) << draft.token;
+}
+
+TEST(Union, ATreeGrowsBestFirstWithinItsDepthAndAPrefixOfItIsATree) {
+  StubHead::Log log;
+  UnionDrafter drafter({.store = store_of(often({3, 7, 20, 21, 22, 23})),
+                        .head = std::make_unique<StubHead>(log, 8)});
+  const Tokens prompt = {3, 7, 1, 2, 3, 7, 20, 5, 6, 3, 7};
+  for (int n = 0; n <= kMostNodes; ++n) {
+    drafter.begin(prompt, 100);
+    const auto tree = grown(drafter, n, 4);
+    EXPECT_LE(static_cast<int>(tree.size()), n);
+    for (int i = 0; i < static_cast<int>(tree.size()); ++i) {
+      EXPECT_GE(parent_of(tree, i), kPending);
+      EXPECT_LE(depth_of(tree, i), 4);
+      for (int j = 0; j < i; ++j)
+        EXPECT_FALSE(parent_of(tree, i) == parent_of(tree, j) && tree[i].token == tree[j].token);
+    }
+    drafter.begin(prompt, 100);
+    const auto larger = grown(drafter, std::min(n + 1, kMostNodes), 4);
+    for (int i = 0; i < static_cast<int>(tree.size()); ++i) {
+      EXPECT_EQ(tree[i].token, larger[i].token) << "of " << n << " the draft " << i;
+      EXPECT_EQ(parent_of(tree, i), parent_of(larger, i));
+    }
+  }
+}
+
+TEST(Union, TheTextFollowedThroughATreeTellsWhatItsGuessesAreWorth) {
+  // The store says 7 or 8 behind 3, and it is always 8, its second.
+  std::vector<Tokens> answers = often({3, 7});
+  for (int i = 0; i < 55; ++i) answers.push_back({3, 8});
+  UnionDrafter drafter({.own_text = false, .store = store_of(answers)});
+  drafter.begin(Tokens{3}, 1000);
+  EXPECT_EQ(grown(drafter, 2, 1).at(0).token, 7);
+  for (int turn = 0; turn < 60; ++turn) {
+    grown(drafter, 2, 1);
+    drafter.observe(Tokens{8, 3}, {});
+  }
+  EXPECT_EQ(grown(drafter, 2, 1).at(0).token, 8);
+}
+
+TEST(Union, WhatIsNotWorthARowIsNotDrafted) {
+  class Floor : public GrowthRule {
+   public:
+    bool pays(const Offer& /*offer*/) override { return true; }
+    bool worth(double joint) const override { return joint >= 0.2; }
+  };
+  UnionDrafter drafter({.store = store_of(often({3, 7, 8, 9}))});
+  drafter.begin(Tokens{1, 3, 4, 5, 3}, 100);
+  Floor floor;
+  const auto few = grown(drafter, 20, 8, &floor);
+  const auto all = grown(drafter, 20, 8);
+  EXPECT_LT(few.size(), all.size());
 }
 
 }  // namespace

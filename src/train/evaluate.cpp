@@ -49,7 +49,7 @@ class Walk {
                          .hidden = {state.data(), 1, static_cast<int>(state.size())},
                          .tokens = tokens.subspan(depth - 1, 1),
                          .n_next = 1,
-                         .logits = true},
+                         .n_logits = 1},
                         state_, workspace_);
       if (depth <= modules) state_.commit(module, 1);
       take(depth, out);
@@ -192,7 +192,7 @@ Result<void> compare_with_file(const Model& model, const HeadTensors& trained,
       stream.hidden(row, hidden);
       walk.row(hidden, stream.tokens.subspan(row + 1), [&](int, const HeadOut& out) {
         const auto next = out.next.row(0);
-        const int best = argmax(out.logits);
+        const int best = argmax(out.logits.row(0));
         given[side].push_back({{next.begin(), next.end()}, best < 0 ? -1 : head.full_id(best)});
       });
     }

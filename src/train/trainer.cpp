@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "fmt/format.h"
 #include "io/shown.h"
+#include "train/draft_check.h"
 #include "train/run_settings.h"
 #include "train/run_state.h"
 #include "train/trunk_side.h"
@@ -103,6 +104,7 @@ class Run {
 
   Result<void> begin();
   Result<void> check_start();
+  Result<void> check_drafts();
   Result<void> check_training();
   Result<void> resume();
   Result<void> save() const;
@@ -163,7 +165,7 @@ Result<void> Run::check_start() {
   if (!replayed) return replayed.error();
   if (memory->counts == replayed->counts) {
     start_evaluation_ = std::move(*memory);
-    return {};
+    return check_drafts();
   }
   return Error{ErrorCode::BadFormat,
                fmt::format("before the first step, the rounds of the head in memory ({} of {} "
@@ -171,6 +173,22 @@ Result<void> Run::check_start() {
                            "trained",
                            memory->counts.accepted_by_depth[0], memory->counts.rounds,
                            replayed->counts.accepted_by_depth[0], replayed->counts.rounds)};
+}
+
+Result<void> Run::check_drafts() {
+  constexpr int64_t kMostDrafts = 5000;
+  auto compared = check_recorded_drafts(*in_.model, head_now(), in_.head_sha256, in_.data->dump(),
+                                        o_.cache, kMostDrafts, hooks_.stop);
+  if (!compared) {
+    Error error = compared.error();
+    if (error.code == ErrorCode::BadFormat) error.message += "; nothing was trained";
+    return error;
+  }
+  report_.drafts_compared = *compared;
+  if (*compared > 0 && hooks_.say)
+    hooks_.say(
+        fmt::format("{} drafts that the engine made with this head are training's too", *compared));
+  return {};
 }
 
 // Whether what is trained is what is served: hiddens of a piece at every depth.

@@ -28,6 +28,7 @@ struct TrainInputs {
   // `start` was read from the trunk's own files, whose digest is another since it lies among them:
   // it names the one of before, and so does what is trained from it.
   bool in_checkpoint = false;
+  std::string head_sha256 = {};  // of the file that `start` was read from; "" of a new head
 };
 
 struct TrainProgress {
@@ -60,6 +61,7 @@ struct TrainReport {
   std::vector<HistoryEntry> history;
   std::vector<RoundCounts> by_length;  // of the best head; index: into kLengths
   std::vector<double> distance;        // training against serving at the start; see evaluate.h
+  int64_t drafts_compared = 0;         // the engine's own, with this head, at the start
   std::string table;                   // "avx512-bf16"
 };
 
@@ -69,8 +71,9 @@ Result<void> check_inputs(const TrainInputs& inputs, const TrainOptions& options
 
 // Trains and leaves the best head in inputs.out, the one that the run began with where none was
 // better. Refused: what check_inputs() refuses; a start whose rounds, walked with
-// the head as it is in memory and as it is read from its file, are not the same; training that
-// computes something else than serving. An interrupt is no error: the run can be resumed.
+// the head as it is in memory and as it is read from its file, are not the same; drafts in the dump
+// that the engine made with this head and that are not made again; training that computes something
+// else than serving. An interrupt is no error: the run can be resumed.
 Result<TrainReport> train(const TrainInputs& inputs, const TrainOptions& options,
                           const TrainHooks& hooks);
 

@@ -25,9 +25,12 @@ void fuzz_file(std::span<const uint64_t> words, size_t size) {
   }
   std::array<TokenId, 3> text = {1, 2, 3};
   for (int step = 0; step < 50; ++step) {
-    const StoreGuess guess = got->next(text);
-    check(guess.token < got->vocab_size() && guess.count <= guess.total, "a guess is sound");
-    text = {text[1], text[2], guess.token < 0 ? step : guess.token};
+    std::array<StoreGuess, 4> guesses;
+    const int n = got->guesses(text, guesses);
+    for (const StoreGuess& guess : std::span(guesses).first(n))
+      check(guess.token >= 0 && guess.token < got->vocab_size() && guess.count <= guess.total,
+            "a guess is sound");
+    text = {text[1], text[2], n == 0 ? step : guesses[step % n].token};
   }
   int64_t entries = 0;
   for (int b = 0; b < format::kBuckets; ++b) entries += std::ssize(got->bucket(b));

@@ -106,14 +106,59 @@ LANES_INLINE void score_tiles(const float* const* q, const typename E::Type* k, 
     for (int t = 0; t < NT; ++t) store(scores[i] + (tile + t) * kKeyTile, acc[i][t] * set1(scale));
 }
 
-// The first and the last position that a query sees.
+// What a query sees: positions first .. last of its path. Those below in_order stand at the slots
+// of their own numbers, position in_order + i at slots[i], which is behind its own number.
 struct Seen {
   int first, last;
+  int in_order;
+  const int* slots;
+
+  LANES_INLINE int first_stray() const { return first > in_order ? first : in_order; }
+  LANES_INLINE int slot(int stray) const { return slots[stray - in_order]; }
+  LANES_INLINE int last_slot() const { return last < in_order ? last : slot(last); }
 };
 
-// Turns a row of scores into weights exp(score - maximum), +0 outside of what is seen, and gives
-// their sum, span by span. `scores` holds whole tiles, from that of the first position seen to that
-// of the last.
+// The path of a row, up to where it is in order: from there on every slot is the number of its
+// position. slots: room for kMostTreeRows, the last of which are used.
+LANES_INLINE Seen seen_by(const AttendArgs& a, int row, int* slots) {
+  const int position = a.positions[row];
+  Seen seen = {a.window > 0 && a.window <= position ? position - a.window + 1 : 0, position,
+               position + 1, slots + kMostTreeRows};
+  if (a.parents == nullptr) return seen;
+  int* next = slots + kMostTreeRows;
+  for (int at = a.first_row + row; at >= 0 && a.first_open + at != seen.in_order - 1;
+       at = a.parents[at]) {
+    *--next = a.first_open + at;
+    --seen.in_order;
+  }
+  seen.slots = next;
+  return seen;
+}
+
+// Brings the scores of a path from their slots to their positions. Slots ascend along a path and
+// lie behind the positions, so none is written over before it was read.
+LANES_INLINE void line_up(float* scores, const Seen& seen) {
+  for (int pos = seen.first_stray(); pos <= seen.last; ++pos) scores[pos] = scores[seen.slot(pos)];
+}
+
+// The control: leaves a path where it stands, with everything beside it masked, as trees are
+// attended elsewhere. Lanes and borders of spans go by slots, and sums come out in another order.
+LANES_INLINE void mask(float* scores, Seen& seen) {
+  if (seen.last < seen.in_order) return;
+  const int end = seen.last_slot() + 1;
+  int pos = seen.in_order;
+  for (int slot = seen.in_order; slot < end; ++slot) {
+    const bool own = seen.slot(pos) == slot;
+    if (!own || pos < seen.first) scores[slot] = kMinusInfinity;
+    if (own) ++pos;
+  }
+  seen.last = end - 1;
+  seen.in_order = end;
+}
+
+// Turns a row of scores, by position, into weights exp(score - maximum), +0 outside of what is
+// seen, and gives their sum, span by span. `scores` holds whole tiles, from that of the first
+// position seen to that of the last.
 [[gnu::noinline]] float soften(float* scores, Seen seen) {
   const int first_tile = seen.first / kKeyTile;
   const int tiles = seen.last / kKeyTile + 1;
@@ -142,32 +187,46 @@ struct Seen {
   return total;
 }
 
-// Adds to 16 lanes of NQ queries what the positions of one span give, which begins at `begin` and
-// whose values are a page. Query i sees positions begin_of[i] .. end_of[i] - 1 of it; those from
-// `common` to `common_end` are seen by all. One that sees nothing of the span gets +0 added, which
-// changes no bit: a sum that began at +0 is never -0.
+// What NQ queries see of one span, which begins at `begin`. Query i sees positions first[i] ..
+// end[i] - 1 of it in order, of which those from `common` to `common_end` are seen by all, then
+// strays stray[i] .. stray_end[i] - 1, position p of which has its values at
+// values[i][p - in_order[i]].
+template <class T, int NQ>
+struct SpanSeen {
+  int begin, common, common_end;
+  bool alike;  // every query sees those alone
+  int first[NQ], end[NQ], stray[NQ], stray_end[NQ], in_order[NQ];
+  const T* values[NQ][kMostTreeRows];
+};
+
+// Adds to 16 lanes of NQ queries what the positions of one span give; `page` holds the values of
+// those in order. One that sees nothing of the span gets +0 added, which changes no bit: a sum that
+// began at +0 is never -0.
 template <class E, int NQ>
-LANES_INLINE void add_span(float* const* weights, const typename E::Type* values, int stride,
-                           int begin, const int* begin_of, int common, int common_end,
-                           const int* end_of, float* const* out, int d) {
+LANES_INLINE void add_span(float* const* weights, const typename E::Type* page, int stride,
+                           const SpanSeen<typename E::Type, NQ>& span, float* const* out, int d) {
   const auto value_at = [&](int pos) __attribute__((always_inline)) {
-    return E::get(values + static_cast<int64_t>(pos - begin) * stride + d);
+    return E::get(page + static_cast<int64_t>(pos - span.begin) * stride + d);
   };
   F acc[NQ];
-  for (int i = 0; i < NQ; ++i) {
-    acc[i] = zero();
-    const int before = common < end_of[i] ? common : end_of[i];
-    for (int pos = begin_of[i]; pos < before; ++pos)
+  for (int i = 0; i < NQ; ++i) acc[i] = zero();
+  for (int i = 0; i < NQ && !span.alike; ++i) {
+    const int before = span.common < span.end[i] ? span.common : span.end[i];
+    for (int pos = span.first[i]; pos < before; ++pos)
       acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
   }
-  const typename E::Type* v = values + static_cast<int64_t>(common - begin) * stride + d;
-  for (int pos = common; pos < common_end; ++pos, v += stride) {
+  const typename E::Type* v = page + static_cast<int64_t>(span.common - span.begin) * stride + d;
+  const int common_end = span.common_end;
+  for (int pos = span.common; pos < common_end; ++pos, v += stride) {
     const F value = E::get(v);
     for (int i = 0; i < NQ; ++i) acc[i] = fma(set1(weights[i][pos]), value, acc[i]);
   }
-  for (int i = 0; i < NQ; ++i) {
-    for (int pos = common_end; pos < end_of[i]; ++pos)
+  for (int i = 0; i < NQ && !span.alike; ++i) {
+    for (int pos = span.common_end; pos < span.end[i]; ++pos)
       acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
+    for (int pos = span.stray[i]; pos < span.stray_end[i]; ++pos)
+      acc[i] =
+          fma(set1(weights[i][pos]), E::get(span.values[i][pos - span.in_order[i]] + d), acc[i]);
   }
   for (int i = 0; i < NQ; ++i) store(out[i] + d, load(out[i] + d) + acc[i]);
 }
@@ -175,17 +234,18 @@ LANES_INLINE void add_span(float* const* weights, const typename E::Type* values
 // NQ queries that share key head kv_head. scratch: per query a row of scores, then a row of sums.
 template <class E, int NQ>
 [[gnu::noinline]] void attend_queries(const AttendArgs& a, int kv_head, const float* const* q,
-                                      const Seen* seen, float* const* out, float* scratch) {
+                                      Seen* seen, float* const* out, float* scratch) {
   using Type = typename E::Type;
   constexpr int kTilesPerPage = kSpan / kKeyTile;
   const size_t head = a.layer_bytes + kv_head * a.head_bytes;
   int least = seen[0].first;
-  int most = seen[0].last;
+  int last_slot = seen[0].last_slot();
   for (int i = 1; i < NQ; ++i) {
     least = seen[i].first < least ? seen[i].first : least;
-    most = seen[i].last > most ? seen[i].last : most;
+    const int slot = seen[i].last_slot();
+    last_slot = slot > last_slot ? slot : last_slot;
   }
-  const int tiles = most / kKeyTile + 1;
+  const int tiles = last_slot / kKeyTile + 1;
   float* scores[NQ];
   float* sums[NQ];
   for (int i = 0; i < NQ; ++i) {
@@ -194,6 +254,7 @@ template <class E, int NQ>
     for (int d = 0; d < a.value_stride; d += kLanes) store(sums[i] + d, zero());
   }
 
+  // By slot: each is a lane of its own, so what stands beside a path does no harm.
   constexpr int kTiles = score_tiles_at_once(NQ);
   static_assert(kTilesPerPage % kTiles == 0, "tiles that are read together stand in one page");
   const int tile_elements = a.head_dim * kKeyTile;
@@ -207,29 +268,53 @@ template <class E, int NQ>
   for (; tile < tiles; ++tile)
     score_tiles<E, NQ, 1>(q, keys(tile), a.head_dim, tile, a.scale, scores);
 
+  // From here on by position.
   float total[NQ];
-  for (int i = 0; i < NQ; ++i) total[i] = soften(scores[i], seen[i]);
-
-  const auto within = [](int pos, int begin) {
-    return pos < begin ? begin : pos < begin + kSpan ? pos : begin + kSpan;
+  int most = 0;
+  SpanSeen<Type, NQ> span;
+  const auto page = [&](int slot) __attribute__((always_inline)) {
+    return reinterpret_cast<const Type*>(a.pages[slot / kSpan] + head + a.value_bytes);
   };
-  for (int begin = least / kSpan * kSpan; begin <= most; begin += kSpan) {
-    int begin_of[NQ];
-    int end_of[NQ];
-    int common = begin;
-    int common_end = begin + kSpan;
-    for (int i = 0; i < NQ; ++i) {
-      begin_of[i] = within(seen[i].first, begin);
-      end_of[i] = within(seen[i].last + 1, begin);
-      common = begin_of[i] > common ? begin_of[i] : common;
-      common_end = end_of[i] < common_end ? end_of[i] : common_end;
+  for (int i = 0; i < NQ; ++i) {
+    if (a.by_slot)
+      mask(scores[i], seen[i]);
+    else
+      line_up(scores[i], seen[i]);
+    total[i] = soften(scores[i], seen[i]);
+    most = seen[i].last > most ? seen[i].last : most;
+    span.in_order[i] = seen[i].in_order;
+    for (int pos = seen[i].first_stray(); pos <= seen[i].last; ++pos) {
+      const int slot = seen[i].slot(pos);
+      span.values[i][pos - seen[i].in_order] =
+          page(slot) + static_cast<int64_t>(slot % kSpan) * a.value_stride;
     }
-    if (common_end < common) common = common_end = begin + kSpan;  // no position is seen by all
-    const auto* values =
-        reinterpret_cast<const Type*>(a.pages[begin / kSpan] + head + a.value_bytes);
+  }
+
+  for (int begin = least / kSpan * kSpan; begin <= most; begin += kSpan) {
+    const auto within = [begin](int pos) __attribute__((always_inline)) {
+      return pos < begin ? begin : pos < begin + kSpan ? pos : begin + kSpan;
+    };
+    span.begin = begin;
+    span.common = begin;
+    span.common_end = begin + kSpan;
+    for (int i = 0; i < NQ; ++i) {
+      const Seen& of = seen[i];
+      span.first[i] = within(of.first);
+      span.end[i] = within(of.last < of.in_order ? of.last + 1 : of.in_order);
+      span.stray[i] = within(of.first_stray());
+      span.stray_end[i] = within(of.last + 1);
+      span.common = span.first[i] > span.common ? span.first[i] : span.common;
+      span.common_end = span.end[i] < span.common_end ? span.end[i] : span.common_end;
+    }
+    if (span.common_end < span.common)  // no position is seen by all
+      span.common = span.common_end = begin + kSpan;
+    span.alike = true;
+    for (int i = 0; i < NQ; ++i)
+      span.alike = span.alike && span.first[i] == span.common && span.end[i] == span.common_end &&
+                   span.stray[i] == span.stray_end[i];
+    const Type* values = page(begin);
     for (int d = 0; d < a.value_stride; d += kLanes)
-      add_span<E, NQ>(scores, values, a.value_stride, begin, begin_of, common, common_end, end_of,
-                      sums, d);
+      add_span<E, NQ>(scores, values, a.value_stride, span, sums, d);
   }
   for (int i = 0; i < NQ; ++i)
     for (int d = 0; d < a.head_dim; ++d) out[i][d] = sums[i][d] / total[i];
@@ -257,6 +342,7 @@ void attend(const AttendArgs& a, int first, int last, float* scratch) {
     const float* q[kQueries];
     float* out[kQueries];
     Seen seen[kQueries];
+    int slots[kQueries][kMostTreeRows];
     for (int i = 0; i < n; ++i) {
       const int within = item + i - kv_head * per_key_head;
       const int row = within / group;
@@ -264,8 +350,7 @@ void attend(const AttendArgs& a, int first, int last, float* scratch) {
                          static_cast<int64_t>(kv_head * group + within % group) * a.head_dim;
       q[i] = a.q + at;
       out[i] = a.out + at;
-      const int position = a.positions[row];
-      seen[i] = {a.window > 0 && a.window <= position ? position - a.window + 1 : 0, position};
+      seen[i] = seen_by(a, row, slots[i]);
     }
     with_element(
         a.element, [&]<class E>() __attribute__((always_inline)) {
