@@ -100,17 +100,20 @@ void expect_nothing(const Found& found) {
   EXPECT_EQ(found.traces.quantile(1), 0);
 }
 
-TEST(PlantedFaultsReal, NothingDriftsInTenThousandExactPositions) {
-  const Found found = look_at("none", {}, {.max_tokens = 100}, 102, 1);
+// With PACELINE_WHOLE set ten thousand positions, which takes some minutes; else a fifth of them.
+bool whole() { return std::getenv("PACELINE_WHOLE") != nullptr; }
+
+TEST(PlantedFaultsReal, NothingDriftsWhereNothingIsPlanted) {
+  const Found found = look_at("none", {}, {.max_tokens = 100}, whole() ? 102 : 21, 1);
   expect_nothing(found);
-  EXPECT_GE(found.drift.compared, 10'000);
-  EXPECT_GE(found.forced.positions, 10'000);
+  EXPECT_GE(found.drift.compared, whole() ? 10'000 : 2'000);
+  EXPECT_GE(found.forced.positions, whole() ? 10'000 : 2'000);
 }
 
-TEST(PlantedFaultsReal, TracesOfTenThousandExactPositionsAreTheSame) {
-  const Found found = look_at("none", {}, {}, 1, 10);
+TEST(PlantedFaultsReal, TracesAreTheSameWhereNothingIsPlanted) {
+  const Found found = look_at("none", {}, {}, 1, whole() ? 10 : 2);
   expect_nothing(found);
-  EXPECT_GE(found.traces.positions, 10'000);
+  EXPECT_GE(found.traces.positions, whole() ? 10'000 : 2'000);
 }
 
 TEST(PlantedFaultsReal, WideKernelsAreFound) {
