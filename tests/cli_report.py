@@ -12,9 +12,9 @@ HEAD = ["report", "command", "version", "commit", "binary_sha256", "model", "mod
 PROMPT = ("--raw", "--prompt", "one two three one two three one two three one")
 
 
-def bench(name, *flags, threads="1", check=0):
+def bench(name, *flags, threads="1", arms="0,4", check=0):
     cli.run("bench", cli.model(), *PROMPT, "--quick", "--max-tokens", "24", "--ignore-eos",
-            "--depths", "0,4", "--threads", threads, "--json", cli.path(name), *flags, check=check)
+            "--depths", arms, "--threads", threads, "--json", cli.path(name), *flags, check=check)
     with open(cli.path(name)) as file:
         return cli.path(name), json.load(file)
 
@@ -106,6 +106,18 @@ class SideBySide(cli.CliTest):
         shown = cli.run("report", a, b, check=0).stdout.decode()
         self.assertIn("depth 4 speedup", shown)
         self.assertIn("a.json", shown)
+
+    def test_arms_of_one_depth_are_told_apart_by_their_trees(self):
+        runs = [bench(name, "--drafter", "lookup", arms="0,4:2,4:15,4,auto:0")
+                for name in ("a trees.json", "b trees.json")]
+        report = cli.run_json("report", *(path for path, _ in runs))
+        self.assertEqual([(arm["depth"], arm["tree"]) for arm in report["arms"]],
+                         [(0, "auto"), (4, 2), (4, 15), (4, "auto"), ("auto", 0)])
+        for i, arm in enumerate(report["arms"]):
+            self.assertEqual(arm["tokens_per_second"],
+                             [run["arms"][i]["tokens_per_second"] for _, run in runs])
+        self.assertIn("depth 4:15 speedup",
+                      cli.run("report", *(path for path, _ in runs), check=0).stdout.decode())
 
     def test_unfair_pairs_are_refused_and_named(self):
         a, report = bench("fair.json")

@@ -14,7 +14,11 @@ void add_noise(const std::vector<std::string>& reasons, Json& report) {
   report["noisy_because"] = reasons;
 }
 
-Json depth_json(const measure::ArmSummary& arm) { return shape_json(arm.shape)["depth"]; }
+// A depth; with a tree its name, such as "8:15".
+Json depth_json(const measure::ArmSummary& arm) {
+  if (arm.shape.tree != kAutoTree) return shape_name(arm.shape);
+  return shape_json(arm.shape)["depth"];
+}
 
 }  // namespace
 

@@ -146,9 +146,9 @@ Json round_cost_json(const measure::PassCosts& passes) {
       {"rows", std::move(rows)}, {"ms", std::move(ms)}, {"multiplier", std::move(multiplier)}};
 }
 
-void print_arm(const ArmSummary& arm) {
+void print_arm(const ArmSummary& arm, size_t width) {
   const bool paired = arm.pairs > 0;
-  say("{:<6}{:<9}{:>8}{:>9}{:>11}{:>10}  {:<14}{:>12}", shape_name(arm.shape), arm.drafter,
+  say("{:<{}}{:<9}{:>8}{:>9}{:>11}{:>10}  {:<14}{:>12}", shape_name(arm.shape), width, arm.drafter,
       arm.tokens, shown(tokens_per_round(arm), 2), shown(rate(arm.tokens_per_second), 1),
       paired ? fmt::format("{:.2f}x", arm.speedup) : "-",
       paired ? fmt::format("[{:.2f}, {:.2f}]", arm.speedup_interval.low, arm.speedup_interval.high)
@@ -264,13 +264,17 @@ void print_bench_table(const Json& report, const BenchResult& result) {
       report["instruction_set"].get<std::string>(), report["numerics"].get<std::string>(),
       report["cpu"].get<std::string>(), report["page_size"].get<std::string>(),
       report["machine_load"][0].get<double>());
-  say("\ndepth drafter    tokens  /round   tokens/s   speedup  95 % interval   predicted   "
-      "joint acceptance by depth\n");
-  for (const ArmSummary& arm : result.arms) print_arm(arm);
+  size_t width = 5;
+  for (const ArmSummary& arm : result.arms) width = std::max(width, shape_name(arm.shape).size());
+  ++width;
+  say("\n{:<{}}drafter    tokens  /round   tokens/s   speedup  95 % interval   predicted   "
+      "joint acceptance by depth\n",
+      "depth", width);
+  for (const ArmSummary& arm : result.arms) print_arm(arm, width);
   for (const auto& [category, arms] : result.by_category) {
     if (result.by_category.size() == 1) break;
     say("\n{}\n", category.empty() ? "without category" : category);
-    for (const ArmSummary& arm : arms) print_arm(arm);
+    for (const ArmSummary& arm : arms) print_arm(arm, width);
   }
   say("\nverify multiplier at position {}:", result.passes.position);
   for (const auto& [rows, r] : report["verify_multiplier"].items()) {

@@ -198,11 +198,14 @@ void print_summary(const std::vector<PromptResult>& results, const std::vector<D
     if (result.arms.size() > 1) ++compared;
     if (!result.identical()) ++different;
   }
+  size_t width = 4;
+  for (const DraftShape& shape : arms) width = std::max(width, shape_name(shape).size());
+  ++width;
   for (size_t i = 0; i < arms.size(); ++i) {
     const ArmTotal& total = totals[i];
     if (total.tokens == 0) continue;
-    say(stderr, "depth {:<5}{:<9}{:6} tokens {:8.1f} tokens/s", shape_name(arms[i]), total.drafter,
-        total.tokens, total.tokens_per_second());
+    say(stderr, "depth {:<{}}{:<9}{:6} tokens {:8.1f} tokens/s", shape_name(arms[i]), width,
+        total.drafter, total.tokens, total.tokens_per_second());
     if (total.rounds > 0) {
       say(stderr, "  {:.2f} tokens/round",
           static_cast<double>(total.round_tokens) / static_cast<double>(total.rounds));

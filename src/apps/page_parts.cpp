@@ -57,7 +57,8 @@ Table head_table(const Json& report) {
 std::string arm_name(const Json& arm) {
   const std::string name = "depth " + text_of(at(arm, "depth"));
   const auto tree = number(at(arm, "tree"));  // "auto" is none
-  return tree && *tree > 0 ? fmt::format("{}, tree of {:.0f}", name, *tree) : name;
+  if (!tree) return name;
+  return *tree > 0 ? fmt::format("{}, tree of {:.0f}", name, *tree) : name + ", a chain";
 }
 
 void add_by_gap(const Json& by_gap, bool with_positions, Page& page) {

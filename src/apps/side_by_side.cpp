@@ -17,9 +17,12 @@ namespace {
 constexpr const char* kArmFields[] = {"tokens_per_second", "speedup", "speedup_interval",
                                       "tokens_per_round", "joint_acceptance"};
 
-const Json* arm_of_depth(const Json& report, const Json& depth) {
+// Of the same depth and as many drafts of a tree; an automatic tree is none that is named.
+const Json* arm_like(const Json& report, const Json& wanted) {
   for (const Json& arm : at(report, "arms"))
-    if (at(arm, "depth") == depth) return &arm;
+    if (at(arm, "depth") == at(wanted, "depth") &&
+        number(at(arm, "tree")) == number(at(wanted, "tree")))
+      return &arm;
   return nullptr;
 }
 
@@ -41,11 +44,11 @@ Json arms_of(const std::vector<Json>& reports) {
   for (const Json& first : at(reports[0], "arms")) {
     const Json& depth = at(first, "depth");
     if (depth.is_null()) continue;
-    Json arm{{"depth", depth}, {"drafter", Json::array()}};
+    Json arm{{"depth", depth}, {"tree", at(first, "tree")}, {"drafter", Json::array()}};
     for (const char* field : kArmFields) arm[field] = Json::array();
     bool everywhere = true;
     for (const Json& report : reports) {
-      const Json* const found = arm_of_depth(report, depth);
+      const Json* const found = arm_like(report, first);
       everywhere = everywhere && found != nullptr;
       if (!everywhere) break;
       arm["drafter"].push_back(at(*found, "drafter"));
@@ -125,7 +128,9 @@ std::string interval_of(const Json& interval) {
 }
 
 void print_arm(const Json& arm) {
-  const std::string name = "depth " + text_of(at(arm, "depth"));
+  const Value tree = number(at(arm, "tree"));
+  const std::string name =
+      "depth " + text_of(at(arm, "depth")) + (tree ? fmt::format(":{:.0f}", *tree) : "");
   print_row(name + " tokens/s", at(arm, "tokens_per_second"), 1);
   print_row(name + " tokens/round", at(arm, "tokens_per_round"), 3);
   if (at(arm, "depth") == 0) return;

@@ -322,6 +322,23 @@ TEST(Engine, CountsByTheContract) {
   EXPECT_EQ(got.drafter, "scripted");
 }
 
+// A tree has more drafts than depths, or fewer; the lists are as long as the longest path may be.
+TEST(Engine, ListsByDepthAreAsLongAsATreeIsDeep) {
+  const Engine engine = toy_engine();
+  Request grown = request(22);
+  grown.drafter = DrafterKind::Lookup;
+  for (const auto& [depth, tree] : {std::pair(3, 31), std::pair(16, 5), std::pair(4, 0)}) {
+    grown.depth = depth;
+    grown.tree = tree;
+    const Answer got = answer(engine, grown);
+    expect_sound_stats(got);
+    EXPECT_EQ(got.stats.depth_limit, depth) << tree << " drafts";
+  }
+  grown.depth = kAutoDepth;
+  grown.tree = kAutoTree;
+  EXPECT_EQ(answer(engine, grown).stats.depth_limit, kMaxDepth);
+}
+
 // Case 67 and 68: short answers, and none drafted.
 TEST(Engine, StatsOfShortAnswersAreSound) {
   const Engine engine = toy_engine();

@@ -47,7 +47,6 @@ Generation::State::State(Request request_, Engine::State& engine_, Sequence seq_
   const int limit = static_cast<int>(seq.guesses.size());
   stats.prompt_tokens = static_cast<int>(request.prompt.size());
   stats.reused_tokens = seq.state->length();
-  stats.begin(limit);
   tokens.reserve(budget);
   if (request.logprobs >= 0) logprobs.reserve(budget);
   if (request.gaps) {

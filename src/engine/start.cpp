@@ -166,6 +166,7 @@ Result<Generation> Engine::start(const Request& request) const {
   state->head_drafter = made->head;
   state->declined = kind != asked;
   state->depth = depth;
+  state->stats.begin(depth.limit);
   if (request.depth == kAutoDepth && kind != DrafterKind::None) {
     state->depth.policy = &state->policy;
     state->depth.costs = &costs();

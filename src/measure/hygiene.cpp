@@ -15,7 +15,7 @@ std::vector<int64_t> trimmed(std::vector<int64_t> counts) {
 }
 
 bool alike(const ArmSummary& a, const ArmSummary& b) {
-  return a.counts.rounds == b.counts.rounds &&
+  return a.counts.rounds == b.counts.rounds && a.counts.drafted == b.counts.drafted &&
          trimmed(a.counts.drafted_by_depth) == trimmed(b.counts.drafted_by_depth) &&
          trimmed(a.counts.accepted_by_depth) == trimmed(b.counts.accepted_by_depth);
 }
@@ -49,8 +49,9 @@ std::vector<std::string> noise_of_result(const BenchResult& result, const NoiseL
   for (const ArmSummary& arm : result.arms) {
     if (arm.shape.depth == 0 || arm.pairs == 0) continue;
     const double half = (arm.speedup_interval.high - arm.speedup_interval.low) / 2;
-    const std::string name =
+    std::string name =
         arm.shape.depth == kAutoDepth ? std::string("auto") : fmt::format("{}", arm.shape.depth);
+    if (arm.shape.tree != kAutoTree) name += fmt::format(":{}", arm.shape.tree);
     wide(half / arm.speedup, "the speedup at depth " + name);
   }
   return reasons;

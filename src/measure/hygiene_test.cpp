@@ -38,6 +38,9 @@ TEST(Noise, AWideIntervalIsNamed) {
   result.arms[1].speedup_interval = {1.8, 2.2};
   ASSERT_EQ(noise_of_result(result).size(), 1u);
   EXPECT_EQ(noise_of_result(result)[0], "the interval of the speedup at depth 4 is ±10.0 % wide");
+  result.arms[1].shape.tree = 15;
+  EXPECT_EQ(noise_of_result(result)[0],
+            "the interval of the speedup at depth 4:15 is ±10.0 % wide");
 }
 
 TEST(ArmsAlike, AnArmThatNeverDraftedIsThePlainOne) {
@@ -55,6 +58,15 @@ TEST(ArmsAlike, DeeperArmsThatNeverWentDeeperAreNamed) {
   const auto alike = arms_alike(arms);
   ASSERT_EQ(alike.size(), 1u);
   EXPECT_EQ(alike[0], std::pair(1, 2));
+}
+
+TEST(ArmsAlike, TreesOfOtherSizesAreNot) {
+  std::vector<ArmSummary> arms = {arm(4, 60, {50, 10}, {30, 10}), arm(4, 60, {50, 10}, {30, 10})};
+  arms[0].counts.drafted = 90;
+  arms[1].counts.drafted = 140;
+  EXPECT_TRUE(arms_alike(arms).empty());
+  arms[1].counts.drafted = 90;
+  EXPECT_EQ(arms_alike(arms).size(), 1u);
 }
 
 }  // namespace

@@ -4,10 +4,19 @@
 #include <limits>
 #include <numeric>
 
+#include "base/check.h"
 #include "engine/costs.h"
 #include "measure/statistics.h"
 
 namespace paceline::measure {
+
+double PassCosts::of(int rows) const {
+  check(rows >= 1, "a pass has rows");
+  if (rows <= kMostRows) return multiplier[rows];
+  constexpr int kFrom = (kMostRows + 1) / 2;
+  const double slope = (multiplier[kMostRows] - multiplier[kFrom]) / (kMostRows - kFrom);
+  return multiplier[kMostRows] + std::max(slope, 0.0) * (rows - kMostRows);
+}
 
 Result<PassCosts> measure_passes(const Engine& engine, int repeats,
                                  const std::function<bool()>& stop) {

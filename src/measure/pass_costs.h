@@ -15,6 +15,8 @@ struct PassCosts {
   double one_row_seconds = 0;
   // r(m) for m from 1 to kMostRows: median seconds of m rows over those of one row.
   std::array<double, kMostRows + 1> multiplier = {};
+  // r(m) of any width: behind kMostRows on the straight line of the last half of them.
+  double of(int rows) const;
   // Largest half-width of the 95 % intervals of the medians, as a share of the median.
   double uncertainty = 0;
 };

@@ -43,6 +43,19 @@ TEST(Prediction, AddsUpPassesByWidthDraftsAndTokens) {
                    passes * 0.01 + 60 * 0.001 + 50 * 0.0005);
 }
 
+// A tree has more rows than were timed: they lie on the line of those that were.
+TEST(Prediction, OfATreeThatIsWiderThanThePassesThatWereTimed) {
+  GenerationStats run;
+  run.rounds = 2;
+  run.round_tokens = 4;
+  run.proposed = 62;
+  run.rounds_by_drafted.assign(kMaxTree + 1, 0);
+  run.rounds_by_drafted[kMaxTree] = 2;
+  const double pass = 1 + 0.3 * kMaxTree;
+  EXPECT_NEAR(predicted_seconds(run, plain_run(), costs_with_slope(0.3), 0.001),
+              2 * pass * 0.01 + 62 * 0.001 + 4 * 0.0005, 1e-9);
+}
+
 TEST(Prediction, ErrorIsAShareOfTheMeasured) {
   ArmSummary arm;
   arm.shape.depth = 4;
