@@ -354,6 +354,8 @@ class GenerateDump(cli.CliTest):
     def test_refusals(self):
         args = ("generate", cli.model("f32"), "--prompt-ids", "1")
         self.assert_refused(*args, "--dump", cli.path("d"), "--depths", "0,4", says="--dump records one arm")
+        for shape in (("--depth", "4", "--tree", "7"), ("--depth", "4:7")):
+            self.assert_refused(*args, "--dump", cli.path("d"), *shape, says="--dump records chains")
         self.assert_refused(*args, "--tap", "before", says="go with --dump")
         self.assert_refused(*args, "--dump", "", says="--dump wants a folder")
 

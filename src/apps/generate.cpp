@@ -163,6 +163,8 @@ int generate(Args args) {
   if (given.dump.folder && given.spec.arms.size() > 1) {
     return fail("generate", {ErrorCode::BadUsage, "--dump records one arm; give one --depth"});
   }
+  if (given.dump.folder && given.spec.arms[0].tree > 0)
+    return fail("generate", {ErrorCode::BadUsage, "--dump records chains; leave --tree out"});
   if (given.gap_log.path && given.spec.arms.size() > 1)
     return fail("generate", {ErrorCode::BadUsage, "--gap-log is of one arm; give one --depth"});
   std::string prompts_sha256;

@@ -13,8 +13,9 @@ namespace {
 
 bool is_plain(const Json& arm) { return at(arm, "depth") == 0; }
 
-// None for "auto", and for what no arm can have.
+// None for "auto", for trees, whose rounds are no chain's, and for what no arm can have.
 std::optional<size_t> fixed_depth(const Json& arm) {
+  if (number(at(arm, "tree")).value_or(0) > 0) return std::nullopt;
   const Value depth = number(at(arm, "depth"));
   if (!depth || !(*depth >= 0 && *depth <= kMaxDepth)) return std::nullopt;
   return static_cast<size_t>(*depth);
@@ -127,7 +128,7 @@ void add_speed(const Json& report, Page& page) {
   Series curve{"cost model", model, Series::Form::Dashed};
   curve.y.resize(n);
   std::vector<Series> autos;
-  Table table{{"depth", "measured", "95 %", "predicted", "cost model"}, {}};
+  Table table{{"arm", "measured", "95 %", "predicted", "cost model"}, {}};
   for (size_t d = 0; d < n; ++d) plot.x.push_back(static_cast<double>(d));
   for (const Json& arm : at(report, "arms")) {
     const auto depth = fixed_depth(arm);
@@ -146,10 +147,10 @@ void add_speed(const Json& report, Page& page) {
       if (low && high && !is_plain(arm)) measured.interval[d] = {*low * *plain, *high * *plain};
       modelled = shown(curve.y[d], 1);
     } else {
-      autos.push_back({"depth auto", std::vector<Value>(n, rate), Series::Form::Dashed});
+      autos.push_back({arm_name(arm), std::vector<Value>(n, rate), Series::Form::Dashed});
     }
     table.rows.push_back(
-        {text_of(at(arm, "depth")), shown(rate, 1), range, shown(guess, 1), std::move(modelled)});
+        {arm_name(arm), shown(rate, 1), range, shown(guess, 1), std::move(modelled)});
   }
   plot.series = {std::move(measured), std::move(predicted), std::move(curve)};
   for (Series& line : autos) plot.series.push_back(std::move(line));

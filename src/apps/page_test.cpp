@@ -124,6 +124,20 @@ TEST(Pages, StandWhateverTheReportHolds) {
   EXPECT_FALSE(page_of(Json{{"command", "inspect"}}));
 }
 
+// Two arms of depth 8: the chain is a point over its depth, the tree a line with a name.
+TEST(Pages, ATreeIsNoPointAmongTheChains) {
+  const auto arm = [](int depth, const Json& tree, double rate) {
+    return Json{{"depth", depth},      {"tree", tree},
+                {"rounds", 10},        {"tokens_per_second", rate},
+                {"drafter", "lookup"}, {"speedup", rate / 100}};
+  };
+  const auto page = page_of(Json{
+      {"command", "bench"}, {"arms", {arm(0, "auto", 100), arm(8, "auto", 150), arm(8, 15, 222)}}});
+  ASSERT_TRUE(page);
+  EXPECT_NE(page->find("[100.0,null,null,null,null,null,null,null,150.0]"), std::string::npos);
+  EXPECT_NE(page->find("depth 8, tree of 15"), std::string::npos);
+}
+
 TEST(ReportFields, MissingOnesCountAsNotMeasured) {
   const Json report{{"speed", 2.5}, {"list", {1, nullptr, "x"}}};
   EXPECT_EQ(shown(number(at(report, "speed")), 1), "2.5");
