@@ -64,7 +64,10 @@ struct Arm {
   double tokens_per_second() const {
     return seconds > 0 ? static_cast<double>(round_tokens) / seconds : 0;
   }
-  Json depth_json() const { return shape_json(shape)["depth"]; }
+  // 4, "auto", "8:15".
+  Json depth_json() const {
+    return shape.tree == kAutoTree ? shape_json(shape)["depth"] : Json(shape_name(shape));
+  }
 };
 
 Json flip_json(const std::optional<measure::Flip>& flip) {
@@ -270,7 +273,7 @@ int run_model(DriftFlags& given) {
     rates.push_back(arms[i].tokens_per_second());
     accepted.push_back(arms[i].accepted_by_depth);
     const Json head{
-        {"configuration", configuration_of(report, shape_name(arms[i].shape), arms[i].drafter)}};
+        {"configuration", configuration_of(report, arms[i].depth_json(), arms[i].drafter)}};
     auto written = write_text_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"),
                                    json_text(head, -1) + "\n" + arms[i].file);
     if (!written) return fail("drift", written.error());

@@ -10,6 +10,14 @@
 namespace paceline::apps {
 namespace {
 
+// An arm's depth, with the drafts of its tree where it says how many: 4, "auto", "8:15".
+Json shape_of(const Json& arm) {
+  const Json depth = arm.value("depth", Json());
+  const Json tree = arm.value("tree", Json());
+  if (!tree.is_number_integer()) return depth;
+  return (depth.is_string() ? depth.get<std::string>() : depth.dump()) + ":" + tree.dump();
+}
+
 bool read_ids(const Json& object, const char* name, std::vector<TokenId>& ids) {
   const auto list = object.find(name);
   if (list == object.end() || !list->is_array()) return false;
@@ -53,8 +61,7 @@ Result<IdFile> read_report(const Json& report, std::string_view name) {
     if (!arm.is_object() || !read_prompt(result, "prompt_ids", stream.prompt) ||
         !read_ids(arm, "token_ids", stream.ids))
       return bad;
-    file.configuration =
-        configuration_of(report, arm.value("depth", Json()), arm.value("drafter", Json()));
+    file.configuration = configuration_of(report, shape_of(arm), arm.value("drafter", Json()));
     file.streams.push_back(std::move(stream));
   }
   if (file.streams.empty()) return bad;
