@@ -12,7 +12,7 @@ namespace {
 
 // An arm's depth, with the drafts of its tree where it says how many: 4, "auto", "8:15".
 Json shape_of(const Json& arm) {
-  const Json depth = arm.value("depth", Json());
+  Json depth = arm.value("depth", Json());
   const Json tree = arm.value("tree", Json());
   if (!tree.is_number_integer()) return depth;
   return (depth.is_string() ? depth.get<std::string>() : depth.dump()) + ":" + tree.dump();

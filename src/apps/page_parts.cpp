@@ -55,10 +55,10 @@ Table head_table(const Json& report) {
 }
 
 std::string arm_name(const Json& arm) {
-  const std::string name = "depth " + text_of(at(arm, "depth"));
-  const auto tree = number(at(arm, "tree"));  // "auto" is none
-  if (!tree) return name;
-  return *tree > 0 ? fmt::format("{}, tree of {:.0f}", name, *tree) : name + ", a chain";
+  std::string name = "depth " + text_of(at(arm, "depth"));
+  if (const auto tree = number(at(arm, "tree")))  // "auto" is none
+    name += *tree > 0 ? fmt::format(", tree of {:.0f}", *tree) : ", a chain";
+  return name;
 }
 
 void add_by_gap(const Json& by_gap, bool with_positions, Page& page) {

@@ -9,22 +9,21 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/types.h"
-
 #include "base/numerics.h"
+#include "base/types.h"
 
 namespace paceline {
 
 // Types of weights that a product can stream.
 enum class WeightType { F32, BF16, F16, Q8_0, Q4_0, Q4_1 };
-inline constexpr int kTileOutputs = 16;   // outputs side by side in a packed tile
-inline constexpr int kQuantBlock = 32;    // inputs that share a scale
-inline constexpr int kRowGroup = 16;      // activation rows that are interleaved with each other
-inline constexpr int kBandTiles = 4;      // tiles of float weights that stand line by line
-inline constexpr int kSplitChunk = 32;    // inputs that a bf16 tile takes at once
-inline constexpr int kSpan = 64;          // positions whose attention is summed together
-inline constexpr int kKeyTile = 16;       // positions side by side in the key cache
-inline constexpr int kMaxQueries = 4;     // queries that one call attends for side by side
+inline constexpr int kTileOutputs = 16;  // outputs side by side in a packed tile
+inline constexpr int kQuantBlock = 32;   // inputs that share a scale
+inline constexpr int kRowGroup = 16;     // activation rows that are interleaved with each other
+inline constexpr int kBandTiles = 4;     // tiles of float weights that stand line by line
+inline constexpr int kSplitChunk = 32;   // inputs that a bf16 tile takes at once
+inline constexpr int kSpan = 64;         // positions whose attention is summed together
+inline constexpr int kKeyTile = 16;      // positions side by side in the key cache
+inline constexpr int kMaxQueries = 4;    // queries that one call attends for side by side
 
 enum class CacheElement { F16, BF16, F32 };
 

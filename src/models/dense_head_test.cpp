@@ -92,8 +92,7 @@ float distance(std::span<const float> a, std::span<const float> b) {
 std::vector<int> best_of(const Floats& logits, int n_rows) {
   std::vector<int> best(n_rows);
   const size_t n = logits.size() / n_rows;
-  for (int row = 0; row < n_rows; ++row)
-    best[row] = argmax(std::span(logits).subspan(row * n, n));
+  for (int row = 0; row < n_rows; ++row) best[row] = argmax(std::span(logits).subspan(row * n, n));
   return best;
 }
 
