@@ -194,7 +194,7 @@ TEST(RealModel, RandomTreesWriteThePlainText) {
       SampledRule sampled({.temperature = 0.8, .seed = 40 + i}, model.info().vocab_size,
                           *kernel_tables().back());
       ToyRunOptions options{.prompt = prompts[i / 2],
-                            .budget = threads == 2 ? 256 : 64,
+                            .budget = 256,
                             .depth = kMostDrafts,
                             .nodes = nodes,
                             .rule = i % 2 == 0 ? nullptr : &sampled};
