@@ -24,6 +24,13 @@ enum class Fault {
   StaleRow,         // the first row that fell stands in the cache where the last that stood should
 };
 
+// What a test's engine has planted in it.
+struct Planted {
+  Fault fault = Fault::None;
+  bool wide = false;
+  float grid = 0;
+};
+
 // A sequence of the trunk below, in which commits go wrong.
 class FaultyState final : public SequenceState {
  public:

@@ -15,12 +15,6 @@ namespace fs = std::filesystem;
 using measure::DriftOutcome;
 using Verdict = measure::TraceComparison::Verdict;
 
-struct Planted {
-  Fault fault = Fault::None;
-  bool wide = false;
-  float grid = 0;
-};
-
 // script/test sets the path; without it these tests fail, they do not pass by silence.
 fs::path model_file() {
   const char* path = std::getenv("PACELINE_SMOLLM2");

@@ -13,12 +13,6 @@ namespace fs = std::filesystem;
 using measure::DriftOutcome;
 using Verdict = measure::TraceComparison::Verdict;
 
-struct Planted {
-  Fault fault = Fault::None;
-  bool wide = false;
-  float grid = 0;
-};
-
 // 4-bit and 8-bit weights, dim 64, vocabulary 130, context 512.
 Engine small_trunk(const Planted& planted = {}) {
   const auto checkpoint =

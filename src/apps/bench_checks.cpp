@@ -14,12 +14,6 @@ void add_noise(const std::vector<std::string>& reasons, Json& report) {
   report["noisy_because"] = reasons;
 }
 
-// A depth; with a tree its name, such as "8:15".
-Json depth_json(const measure::ArmSummary& arm) {
-  if (arm.shape.tree != kAutoTree) return shape_name(arm.shape);
-  return shape_json(arm.shape)["depth"];
-}
-
 }  // namespace
 
 void add_machine_checks(const measure::MachineUse& use, Json& report) {
@@ -38,8 +32,8 @@ void add_bench_checks(const measure::BenchResult& result, const measure::Machine
   add_noise(reasons, report);
   Json alike = Json::array();
   for (const auto& [a, b] : arms_alike(result.arms))
-    alike.push_back(Json::array({depth_json(result.arms[static_cast<size_t>(a)]),
-                                 depth_json(result.arms[static_cast<size_t>(b)])}));
+    alike.push_back(Json::array({shape_label(result.arms[static_cast<size_t>(a)].shape),
+                                 shape_label(result.arms[static_cast<size_t>(b)].shape)}));
   report["arms_alike"] = std::move(alike);
 }
 

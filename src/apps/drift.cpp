@@ -64,10 +64,6 @@ struct Arm {
   double tokens_per_second() const {
     return seconds > 0 ? static_cast<double>(round_tokens) / seconds : 0;
   }
-  // 4, "auto", "8:15".
-  Json depth_json() const {
-    return shape.tree == kAutoTree ? shape_json(shape)["depth"] : Json(shape_name(shape));
-  }
 };
 
 Json flip_json(const std::optional<measure::Flip>& flip) {
@@ -273,12 +269,12 @@ int run_model(DriftFlags& given) {
     rates.push_back(arms[i].tokens_per_second());
     accepted.push_back(arms[i].accepted_by_depth);
     const Json head{
-        {"configuration", configuration_of(report, arms[i].depth_json(), arms[i].drafter)}};
+        {"configuration", configuration_of(report, shape_label(arms[i].shape), arms[i].drafter)}};
     auto written = write_text_file(folder / (i == 0 ? "a.jsonl" : "b.jsonl"),
                                    json_text(head, -1) + "\n" + arms[i].file);
     if (!written) return fail("drift", written.error());
   }
-  report["depths"] = {arms[0].depth_json(), arms[1].depth_json()};
+  report["depths"] = {shape_label(arms[0].shape), shape_label(arms[1].shape)};
   report["longest_prefix"] = longest;
   report["tokens_per_second"] = std::move(rates);
   report["accepted_by_depth"] = std::move(accepted);

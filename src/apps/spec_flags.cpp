@@ -85,6 +85,10 @@ Json shape_json(const DraftShape& shape) {
               {"tree", shape.tree == kAutoTree ? Json("auto") : Json(shape.tree)}};
 }
 
+Json shape_label(const DraftShape& shape) {
+  return shape.tree == kAutoTree ? shape_json(shape)["depth"] : Json(shape_name(shape));
+}
+
 void SpecFlags::add(Flags& flags, const std::string& depths_help,
                     std::vector<DraftShape> default_arms) {
   default_arms_ = std::move(default_arms);

@@ -44,6 +44,8 @@ struct SpecFlags {
 
 // "auto", "4", "8:15"
 std::string shape_name(const DraftShape& shape);
+// One value for both: the depth, 4 or "auto", or where a tree is asked for the name, "8:15".
+Json shape_label(const DraftShape& shape);
 // Fields "depth" and "tree"; an automatic one is "auto".
 Json shape_json(const DraftShape& shape);
 

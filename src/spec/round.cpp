@@ -84,17 +84,6 @@ Mat<const float> rows_of(Mat<const float> hidden, std::span<const int> path, Seq
   return moved;
 }
 
-int deepest(std::span<const Draft> drafts) {
-  std::array<int, kMostNodes> depths = {};
-  int most = 0;
-  for (int i = 0; i < static_cast<int>(drafts.size()); ++i) {
-    const int parent = parent_of(drafts, i);
-    depths[i] = parent == kPending ? 1 : depths[parent] + 1;
-    most = std::max(most, depths[i]);
-  }
-  return most;
-}
-
 }  // namespace
 
 OpenRound open_round(Sequence& seq, Drafter& drafter, const Depth& depth) {
@@ -118,7 +107,7 @@ Result<RoundStats> close_round(Sequence& seq, const OpenRound& round, const Trun
   stats.ended = !emit(seq, *accepted, drafts, out.logits, sink);
   stats.n_proposed = static_cast<int>(round.proposed.size());
   stats.n_emitted = static_cast<int>(seq.emitted.size());
-  stats.n_drafted = deepest(drafts);
+  stats.n_drafted = seq.block.depth() - 1;  // the pending token is no draft
   if (stats.ended) stats.n_drafted = std::min(stats.n_drafted, stats.n_emitted);
   stats.n_accepted = std::min(accepted->n_drafts, stats.n_emitted);
   stats.path = accepted->path;
