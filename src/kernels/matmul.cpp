@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/rows.h"
 
 namespace paceline {
 namespace {
@@ -88,20 +89,20 @@ void Activations::set(Mat<const float> x, WeightType type, const Kernels& kernel
   }
   check(form_ != RowForm::Int8 || x.cols % kQuantBlock == 0,
         "quantised products take whole blocks of inputs");
-  const auto prepare = [&](int64_t first, int64_t end) {
-    const auto from = static_cast<int>(first);
-    const auto n = static_cast<int>(end - first);
-    if (form_ == RowForm::Split)
-      kernels.table->split_rows(x.data, x.rows, x.cols, from, n, split());
-    else
-      kernels.table->quantize_rows(x.data, x.rows, x.cols, from, n, q(), scale(), scaled_sum(),
+  const int64_t elements = static_cast<int64_t>(x.rows) * x.cols;
+  if (form_ == RowForm::Split) {
+    hand_out(x.rows, 1, elements, kernels, [&](int64_t first, int64_t last) {
+      kernels.table->split_rows(x.data, x.rows, x.cols, static_cast<int>(first),
+                                static_cast<int>(last - first), split());
+    });
+    return;
+  }
+  const int64_t groups = (x.rows + kRowGroup - 1) / kRowGroup;
+  const int64_t blocks = groups * (x.cols / kQuantBlock);
+  hand_out(blocks, 4, elements, kernels, [&](int64_t first, int64_t last) {
+    kernels.table->quantize_blocks(x.data, x.rows, x.cols, first, last, q(), scale(), scaled_sum(),
                                    sum());
-  };
-  // A row is well under a microsecond of work: hand rows out only when there are several.
-  if (x.rows > 1 && x.rows * x.cols >= 2048)
-    kernels.pool->split(x.rows, 1, prepare);
-  else
-    prepare(0, x.rows);
+  });
 }
 
 void Activations::fill(MatmulArgs& args) const {

@@ -128,7 +128,7 @@ TEST(Kernels, QuantisedActivationsFollowTheRule) {
       float d = 0;
       float scaled = 0;
       int32_t sum = 1;
-      table->quantize_rows(x.data(), 1, 32, 0, 1, q.data(), &d, &scaled, &sum);
+      table->quantize_blocks(x.data(), 1, 32, 0, 1, q.data(), &d, &scaled, &sum);
       EXPECT_TRUE(std::isnan(d)) << table->variant;
       EXPECT_EQ(sum, 0);
     }
@@ -141,7 +141,7 @@ TEST(Kernels, QuantisedActivationsFollowTheRule) {
     float d = 0;
     float scaled = 0;
     int32_t sum = 1;
-    table->quantize_rows(large.data(), 1, 32, 0, 1, q.data(), &d, &scaled, &sum);
+    table->quantize_blocks(large.data(), 1, 32, 0, 1, q.data(), &d, &scaled, &sum);
     EXPECT_EQ(d, reference::quantize_row(large).d[0]) << table->variant;
     EXPECT_EQ(sum, 32 * 127);
   }

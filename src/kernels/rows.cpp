@@ -5,17 +5,11 @@
 namespace paceline {
 namespace {
 
-// Below this many elements a hand-over to another thread costs more than it saves.
-constexpr int64_t kWorthSplitting = 2048;
-
 // Hands out the elements of a matrix of this shape.
 template <class Work>
 void each_element(const Mat<float>& m, const Kernels& kernels, const Work& work) {
   const int64_t n = static_cast<int64_t>(m.rows) * m.cols;
-  if (n >= kWorthSplitting)
-    kernels.pool->split(n, 64, work);
-  else
-    work(0, n);
+  hand_out(n, 64, n, kernels, work);
 }
 
 }  // namespace
@@ -29,10 +23,7 @@ void rms_norm(Mat<const float> x, const float* weight, float eps, Mat<float> y,
     kernels.table->rms_norm(x.middle(first, n).data, weight, eps, n, x.cols,
                             y.middle(first, n).data);
   };
-  if (static_cast<int64_t>(x.rows) * x.cols >= kWorthSplitting)
-    kernels.pool->split(x.rows, 1, norm);
-  else
-    norm(0, x.rows);
+  hand_out(x.rows, 1, static_cast<int64_t>(x.rows) * x.cols, kernels, norm);
 }
 
 void silu_mul(Mat<float> gate, Mat<const float> up, const Kernels& kernels) {

@@ -2,10 +2,23 @@
 // them to be worth it; bits do not depend on that.
 #pragma once
 
+#include <cstdint>
+
 #include "base/mat.h"
+#include "base/threads.h"
 #include "kernels/kernels.h"
 
 namespace paceline {
+
+// Hands out n parts of work on so many elements, whole grains of parts at a time: body(begin, end).
+// Below 2,048 elements a hand-over to another thread costs more than it saves.
+template <class Body>
+void hand_out(int64_t n, int64_t grain, int64_t elements, const Kernels& kernels, Body&& body) {
+  if (elements >= 2048)
+    kernels.pool->split(n, grain, body);
+  else
+    body(0, n);
+}
 
 // y[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight (Zhang and Sennrich 2019). y may be x.
 void rms_norm(Mat<const float> x, const float* weight, float eps, Mat<float> y,

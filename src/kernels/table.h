@@ -128,9 +128,10 @@ struct KernelTable {
   // The same in an order that depends on the number of rows: a control, see Kernels::wide.
   void (*matmul_wide[6])(const MatmulArgs&, int first_tile, int last_tile);
 
-  // Rows (n of them, from row `first` of x on) to int8 blocks in the layout of MatmulArgs.
-  void (*quantize_rows)(const float* x, int rows, int n_in, int first, int n, int8_t* q,
-                        float* scale, float* scaled_sum, int32_t* sum);
+  // Rows of x to int8 blocks in the layout of MatmulArgs: blocks [first, last) of [group][block],
+  // each of all rows of its group. (By rows instead, threads would share lines of the scales.)
+  void (*quantize_blocks)(const float* x, int rows, int n_in, int64_t first, int64_t last,
+                          int8_t* q, float* scale, float* scaled_sum, int32_t* sum);
 
   // Amx numerics only, else null. Rows of x to two bf16 parts each, in the layout of MatmulArgs:
   // high = x rounded to bf16, low = x - high rounded to bf16; the last chunk is filled up with +0.

@@ -38,6 +38,32 @@ void add_product(const DenseConfig& c, Mat<const float> x, const PackedMatrix& w
   add(h, y, s.kernels);
 }
 
+// Rotates queries, from row first_out on, and keys by their positions, and appends keys and values
+// to their sequences' caches.
+void rotate_and_append(const DenseTrunk& trunk, LayerPlace place, std::span<const LayerPart> parts,
+                       Mat<float> q, Mat<float> k, Mat<const float> v, int first_out,
+                       DenseRows& s) {
+  const DenseConfig& c = trunk.config;
+  const KernelTable& table = *s.kernels.table;
+  const int64_t elements = static_cast<int64_t>(q.rows) * q.cols;
+  hand_out(q.rows, 1, elements, s.kernels, [&](int64_t begin, int64_t end) {
+    int64_t before = 0;  // rows of the parts passed so far
+    for (const LayerPart& part : parts) {
+      const int64_t last = std::min(end, before + part.rows());
+      for (int64_t at = std::max(begin, before); at < last; ++at) {
+        const auto row = static_cast<int>(at);
+        const float* cos = angles(s.cos, trunk, s, place.rotation, row);
+        const float* sin = angles(s.sin, trunk, s, place.rotation, row);
+        if (row >= first_out) table.rope(q.row(row).data(), c.n_heads, c.head_dim, cos, sin);
+        table.rope(k.row(row).data(), c.n_kv_heads, c.head_dim, cos, sin);
+        part.cache->append(place.cache_layer, part.first_row + static_cast<int>(at - before),
+                           k.row(row).data(), v.row(row).data(), table);
+      }
+      before += part.rows();
+    }
+  });
+}
+
 }  // namespace
 
 Product product(const PackedMatrix& w, Mat<float> y, const std::vector<float>& bias, Store store) {
@@ -116,7 +142,6 @@ void attention(const DenseTrunk& trunk, const DenseLayer& w, LayerPlace place,
   const Mat<float> q(s.q, rows, q_dim), k(s.k, rows, kv_dim), v(s.v, rows, kv_dim);
   const Mat<float> attended(s.attended, rows, q_dim);
   const Mat<float> q_out = q.middle(first_out, n_out);
-  const KernelTable& table = *s.kernels.table;
 
   rms_norm(h, w.attn_norm.data(), c.norm_eps, x, s.kernels);
   if (first_out == 0) {
@@ -148,16 +173,9 @@ void attention(const DenseTrunk& trunk, const DenseLayer& w, LayerPlace place,
                    .first_row = first_row,
                    .by_slot = s.kernels.wide});
     part.cache->fill(place.cache_layer, args);
-    for (int i = 0; i < part_rows; ++i) {
-      const float* cos = angles(s.cos, trunk, s, place.rotation, row);
-      const float* sin = angles(s.sin, trunk, s, place.rotation, row);
-      if (row >= first_out) table.rope(q.row(row).data(), c.n_heads, c.head_dim, cos, sin);
-      table.rope(k.row(row).data(), c.n_kv_heads, c.head_dim, cos, sin);
-      part.cache->append(place.cache_layer, part.first_row + i, k.row(row).data(),
-                         v.row(row).data(), table);
-      ++row;
-    }
+    row += part_rows;
   }
+  rotate_and_append(trunk, place, parts, q, k, v, first_out, s);
   if (n_out == 0) return;
   attend(s.attend_parts, s.attend_scratch, s.attend_scratch_per_thread, s.kernels);
   add_product(c, attended.middle(first_out, n_out), w.out, w.out_bias, w.attn_post_norm,

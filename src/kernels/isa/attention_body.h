@@ -12,15 +12,20 @@
 namespace paceline::PACELINE_ISA {
 namespace {
 
+// Chains side by side must hide the latency of an fma and fit the registers: NQ times the tiles of
+// keys, and NQ times the vectors of a value.
 #if defined(PACELINE_LANES_AVX512)
 inline constexpr int kQueries = 4;
-constexpr int score_tiles_at_once(int queries) { return queries == 1 ? 4 : 2; }
+constexpr int score_tiles_at_once(int) { return 4; }
+constexpr int value_vectors_at_once(int) { return 4; }
 #elif defined(PACELINE_LANES_AVX2)
 inline constexpr int kQueries = 4;
 constexpr int score_tiles_at_once(int queries) { return queries == 1 ? 4 : queries == 4 ? 1 : 2; }
+constexpr int value_vectors_at_once(int queries) { return queries == 1 ? 4 : queries == 2 ? 2 : 1; }
 #else
 inline constexpr int kQueries = 1;
 constexpr int score_tiles_at_once(int) { return 1; }
+constexpr int value_vectors_at_once(int) { return 1; }
 #endif
 
 struct ElementF16 {
@@ -86,14 +91,25 @@ void append_value(const float* v, int head_dim, int value_stride, CacheElement e
       });
 }
 
-// Scores of NQ queries with NT tiles of 16 keys from tile `tile` on, which stand at k.
+// Asks for a run of memory line by line: decoding reads a cache once a pass, a few KiB at a time,
+// which is over before the processor's own prefetcher has seen a pattern in it.
+template <int Bytes>
+LANES_INLINE void prefetch(const void* p, int step) {
+  const char* from = static_cast<const char*>(p) + static_cast<int64_t>(step) * Bytes;
+  for (int line = 0; line < Bytes; line += 64) __builtin_prefetch(from + line, 0, 2);
+}
+
+// Scores of NQ queries with NT tiles of 16 keys from tile `tile` on, which stand at k. Meanwhile
+// as much memory is asked for at each of `ahead`.
 template <class E, int NQ, int NT>
 LANES_INLINE void score_tiles(const float* const* q, const typename E::Type* k, int head_dim,
-                              int tile, float scale, float* const* scores) {
+                              int tile, float scale, float* const* scores,
+                              const typename E::Type* const (&ahead)[2]) {
   F acc[NQ][NT];
   for (int i = 0; i < NQ; ++i)
     for (int t = 0; t < NT; ++t) acc[i][t] = zero();
   for (int d = 0; d < head_dim; ++d) {
+    for (const typename E::Type* p : ahead) prefetch<NT * kKeyTile * sizeof(*p)>(p, d);
     F key[NT];
     for (int t = 0; t < NT; ++t)
       key[t] = E::get(k + (static_cast<int64_t>(t) * head_dim + d) * kKeyTile);
@@ -199,36 +215,45 @@ struct SpanSeen {
   const T* values[NQ][kMostTreeRows];
 };
 
-// Adds to 16 lanes of NQ queries what the positions of one span give; `page` holds the values of
-// those in order. One that sees nothing of the span gets +0 added, which changes no bit: a sum that
-// began at +0 is never -0.
-template <class E, int NQ>
+// Adds to NV vectors of NQ queries, from channel d on, what the positions of one span give; `page`
+// holds the values of those in order. A query that sees nothing of the span gets +0 added, which
+// changes no bit: a sum that began at +0 is never -0.
+template <class E, int NQ, int NV>
 LANES_INLINE void add_span(float* const* weights, const typename E::Type* page, int stride,
                            const SpanSeen<typename E::Type, NQ>& span, float* const* out, int d) {
-  const auto value_at = [&](int pos) __attribute__((always_inline)) {
-    return E::get(page + static_cast<int64_t>(pos - span.begin) * stride + d);
+  F acc[NQ][NV];
+  for (int i = 0; i < NQ; ++i)
+    for (int v = 0; v < NV; ++v) acc[i][v] = zero();
+  const auto add = [&](int i, int pos, const typename E::Type* value)
+      __attribute__((always_inline)) {
+    const F weight = set1(weights[i][pos]);
+    for (int v = 0; v < NV; ++v) acc[i][v] = fma(weight, E::get(value + v * kLanes), acc[i][v]);
   };
-  F acc[NQ];
-  for (int i = 0; i < NQ; ++i) acc[i] = zero();
+  const auto value_at = [&](int pos) __attribute__((always_inline)) {
+    return page + static_cast<int64_t>(pos - span.begin) * stride + d;
+  };
   for (int i = 0; i < NQ && !span.alike; ++i) {
     const int before = span.common < span.end[i] ? span.common : span.end[i];
-    for (int pos = span.first[i]; pos < before; ++pos)
-      acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
+    for (int pos = span.first[i]; pos < before; ++pos) add(i, pos, value_at(pos));
   }
-  const typename E::Type* v = page + static_cast<int64_t>(span.common - span.begin) * stride + d;
+  const typename E::Type* value = value_at(span.common);
   const int common_end = span.common_end;
-  for (int pos = span.common; pos < common_end; ++pos, v += stride) {
-    const F value = E::get(v);
-    for (int i = 0; i < NQ; ++i) acc[i] = fma(set1(weights[i][pos]), value, acc[i]);
+  for (int pos = span.common; pos < common_end; ++pos, value += stride) {
+    F vectors[NV];
+    for (int v = 0; v < NV; ++v) vectors[v] = E::get(value + v * kLanes);
+    for (int i = 0; i < NQ; ++i) {
+      const F weight = set1(weights[i][pos]);
+      for (int v = 0; v < NV; ++v) acc[i][v] = fma(weight, vectors[v], acc[i][v]);
+    }
   }
   for (int i = 0; i < NQ && !span.alike; ++i) {
-    for (int pos = span.common_end; pos < span.end[i]; ++pos)
-      acc[i] = fma(set1(weights[i][pos]), value_at(pos), acc[i]);
+    for (int pos = span.common_end; pos < span.end[i]; ++pos) add(i, pos, value_at(pos));
     for (int pos = span.stray[i]; pos < span.stray_end[i]; ++pos)
-      acc[i] =
-          fma(set1(weights[i][pos]), E::get(span.values[i][pos - span.in_order[i]] + d), acc[i]);
+      add(i, pos, span.values[i][pos - span.in_order[i]] + d);
   }
-  for (int i = 0; i < NQ; ++i) store(out[i] + d, load(out[i] + d) + acc[i]);
+  for (int i = 0; i < NQ; ++i)
+    for (int v = 0; v < NV; ++v)
+      store(out[i] + d + v * kLanes, load(out[i] + d + v * kLanes) + acc[i][v]);
 }
 
 // NQ queries that share key head kv_head. scratch: per query a row of scores, then a row of sums.
@@ -262,11 +287,20 @@ template <class E, int NQ>
     return reinterpret_cast<const Type*>(a.pages[tile / kTilesPerPage] + head) +
            tile % kTilesPerPage * tile_elements;
   };
+  const auto values_at = [&](int tile) __attribute__((always_inline)) {
+    return reinterpret_cast<const Type*>(a.pages[tile / kTilesPerPage] + head + a.value_bytes) +
+           tile % kTilesPerPage * kKeyTile * a.value_stride;
+  };
   int tile = least / kKeyTile / kTiles * kTiles;
-  for (; tile + kTiles <= tiles; tile += kTiles)
-    score_tiles<E, NQ, kTiles>(q, keys(tile), a.head_dim, tile, a.scale, scores);
-  for (; tile < tiles; ++tile)
-    score_tiles<E, NQ, 1>(q, keys(tile), a.head_dim, tile, a.scale, scores);
+  const auto score = [&]<int NT>() __attribute__((always_inline)) {
+    const int next = tile + NT + kTilesPerPage - 1 < tiles ? tile + kTilesPerPage : tile;
+    score_tiles<E, NQ, NT>(q, keys(tile), a.head_dim, tile, a.scale, scores,
+                           {keys(next), values_at(tile)});
+    tile += NT;
+  };
+  while (tile + kTiles <= tiles) score.template operator()<kTiles>();
+  if (kTiles == 4 && tile + 2 <= tiles) score.template operator()<2>();
+  while (tile < tiles) score.template operator()<1>();
 
   // From here on by position.
   float total[NQ];
@@ -313,8 +347,12 @@ template <class E, int NQ>
       span.alike = span.alike && span.first[i] == span.common && span.end[i] == span.common_end &&
                    span.stray[i] == span.stray_end[i];
     const Type* values = page(begin);
-    for (int d = 0; d < a.value_stride; d += kLanes)
-      add_span<E, NQ>(scores, values, a.value_stride, span, sums, d);
+    constexpr int kVectors = value_vectors_at_once(NQ);
+    int d = 0;
+    for (; d + kVectors * kLanes <= a.value_stride; d += kVectors * kLanes)
+      add_span<E, NQ, kVectors>(scores, values, a.value_stride, span, sums, d);
+    for (; d < a.value_stride; d += kLanes)
+      add_span<E, NQ, 1>(scores, values, a.value_stride, span, sums, d);
   }
   for (int i = 0; i < NQ; ++i)
     for (int d = 0; d < a.head_dim; ++d) out[i][d] = sums[i][d] / total[i];

@@ -19,7 +19,7 @@ const KernelTable table = {
     .matmul_wide = {matmul_float_wide<WeightsF32>, matmul_float_wide<WeightsBF16>,
                     matmul_float_wide<WeightsF16>, matmul_quant_wide<BlockQ8_0>,
                     matmul_quant_wide<BlockQ4_0>, matmul_quant_wide<BlockQ4_1>},
-    .quantize_rows = quantize_rows,
+    .quantize_blocks = quantize_blocks,
     .split_rows = nullptr,
     .bf16_tile = nullptr,
     .rms_norm = rms_norm,

@@ -12,39 +12,67 @@ namespace {
 inline constexpr int32_t kSmallestBits = (127 - 100) << 23;
 inline constexpr int32_t kInfinityBits = 0x7f800000;
 
-void quantize_rows(const float* x, int rows, int n_in, int first, int n, int8_t* q, float* scale,
-                   float* scaled_sum, int32_t* sum) {
+// One block of the rows of a group, n of them. What a row needs one of is computed with rows for
+// lanes: a division at a time would cost more than the rest.
+LANES_INLINE void quantize_block(const float* in, int n_in, int n, int8_t* q, float* scale,
+                                 float* scaled_sum, int32_t* sum) {
+  const I magnitude_mask = iset1(0x7fffffff);
+  int32_t largest[kRowGroup] = {};  // bits of a magnitude
+  for (int r = 0; r < n; ++r) {
+    const float* x = in + static_cast<int64_t>(r) * n_in;
+    largest[r] =
+        fold_max(max(as_int(load(x)) & magnitude_mask, as_int(load(x + 16)) & magnitude_mask));
+  }
+  const I bits = iload(largest);
+  const M small = bits < iset1(kSmallestBits);
+  const M finite = bits < iset1(kInfinityBits);
+  const auto unless_small = [&](F value) __attribute__((always_inline)) {
+    return select(small, zero(), value);
+  };
+  const F d = select(finite, unless_small(as_float(bits) / set1(127.0f)), set1(__builtin_nanf("")));
+  float inverse[kRowGroup];
+  store(inverse, select(finite, unless_small(set1(127.0f) / as_float(bits)), zero()));
+
+  int32_t totals[kRowGroup] = {};
+  for (int r = 0; r < n; ++r, q += kQuantBlock) {
+    const float* x = in + static_cast<int64_t>(r) * n_in;
+    // Adding 1.5 * 2^23 leaves the nearest integer, ties to even, in the low mantissa bits.
+    const F magic = set1(12582912.0f);
+    I i0 = as_int(load(x) * set1(inverse[r]) + magic) - iset1(0x4b400000);
+    I i1 = as_int(load(x + 16) * set1(inverse[r]) + magic) - iset1(0x4b400000);
+    if (largest[r] >= kInfinityBits) i0 = i1 = iset1(0);  // infinity times zero is none
+    store_i8(q, i0);
+    store_i8(q + 16, i1);
+    totals[r] = fold_sum(i0 + i1);
+  }
+  const I total = iload(totals);
+  const F scaled = d * to_float(total);
+  if (n == kRowGroup) {
+    store(scale, d);
+    store(scaled_sum, scaled);
+    istore(sum, total);
+    return;
+  }
+  float d_of[kRowGroup], scaled_of[kRowGroup];
+  store(d_of, d);
+  store(scaled_of, scaled);
+  for (int r = 0; r < n; ++r) {
+    scale[r] = d_of[r];
+    scaled_sum[r] = scaled_of[r];
+    sum[r] = totals[r];
+  }
+}
+
+void quantize_blocks(const float* x, int rows, int n_in, int64_t first, int64_t last, int8_t* q,
+                     float* scale, float* scaled_sum, int32_t* sum) {
   const int n_blocks = n_in / kQuantBlock;
-  for (int row = first; row < first + n; ++row) {
-    const int base = row / kRowGroup * kRowGroup;
-    const int in_group = rows - base < kRowGroup ? rows - base : kRowGroup;
-    const float* in = x + static_cast<int64_t>(row) * n_in;
-    int64_t at = static_cast<int64_t>(base) * n_blocks + (row - base);
-    for (int b = 0; b < n_blocks; ++b, in += kQuantBlock, at += in_group) {
-      const F x0 = load(in);
-      const F x1 = load(in + 16);
-      const I magnitude_mask = iset1(0x7fffffff);
-      const int32_t largest_bits =
-          fold_max(max(as_int(x0) & magnitude_mask, as_int(x1) & magnitude_mask));
-      float largest;
-      __builtin_memcpy(&largest, &largest_bits, sizeof(largest));
-      const bool finite = largest_bits < kInfinityBits;
-      const bool zeros = !finite || largest_bits < kSmallestBits;
-      const float inverse = zeros ? 0.0f : 127.0f / largest;
-      const float d = zeros ? (finite ? 0.0f : __builtin_nanf("")) : largest / 127.0f;
-      // Adding 1.5 * 2^23 leaves the nearest integer, ties to even, in the low mantissa bits.
-      const F magic = set1(12582912.0f);
-      I i0 = as_int(x0 * set1(inverse) + magic) - iset1(0x4b400000);
-      I i1 = as_int(x1 * set1(inverse) + magic) - iset1(0x4b400000);
-      if (zeros) i0 = i1 = iset1(0);  // infinity times zero is none
-      int8_t* out = q + at * kQuantBlock;
-      store_i8(out, i0);
-      store_i8(out + 16, i1);
-      const int32_t total = fold_sum(i0 + i1);
-      scale[at] = d;
-      scaled_sum[at] = d * static_cast<float>(total);
-      sum[at] = total;
-    }
+  for (int64_t block = first; block < last; ++block) {
+    const int64_t base = block / n_blocks * kRowGroup;
+    const int64_t b = block % n_blocks;
+    const int n = rows - base < kRowGroup ? static_cast<int>(rows - base) : kRowGroup;
+    const int64_t at = base * n_blocks + b * n;
+    quantize_block(x + base * n_in + b * kQuantBlock, n_in, n, q + at * kQuantBlock, scale + at,
+                   scaled_sum + at, sum + at);
   }
 }
 
