@@ -49,6 +49,7 @@ class Collector {
 
   Result<CollectProgress> run() {
     const auto start = std::chrono::steady_clock::now();
+    if (auto read = read_beginning(); !read) return read.error();
     std::vector<Generation*> stepping;
     while (n_written_ < work_.size()) {
       if (options_.stop && options_.stop()) break;
@@ -69,6 +70,22 @@ class Collector {
   }
 
  private:
+  // A chat template begins all prompts alike.
+  Result<void> read_beginning() {
+    if (work_.size() < 2) return {};
+    std::span<const TokenId> common = work_[0]->ids;
+    for (const Prompt* prompt : work_) {
+      const auto differ = std::mismatch(common.begin(), common.end(), prompt->ids.begin(),
+                                        prompt->ids.end() - 1);  // the last token is always read
+      common = common.first(static_cast<size_t>(differ.first - common.begin()));
+    }
+    if (common.empty()) return {};
+    auto beginning = engine_.read_beginning(common);
+    if (!beginning) return beginning.error();
+    beginning_ = *std::move(beginning);
+    return {};
+  }
+
   Result<void> fill() {
     const size_t window = kWindowBatches * static_cast<size_t>(options_.batch);
     while (running_.size() < static_cast<size_t>(options_.batch) && n_begun_ < work_.size() &&
@@ -80,6 +97,7 @@ class Collector {
                   .generation = {}});
       Request request = request_;
       request.prompt = prompt.ids;
+      request.beginning = beginning_;
       request.sampling.seed = seed_of(seed_, prompt.id);
       request.row_sink = &one->recorder;
       if (drafts(prompt.id)) {
@@ -139,6 +157,7 @@ class Collector {
   const CollectAnswers& options_;
   DumpWriter& dump_;
   CollectProgress progress_;
+  std::shared_ptr<const Beginning> beginning_;  // none: they begin differently
 
   std::vector<std::unique_ptr<Running>> running_;
   std::map<size_t, NewStream> finished_;  // done, and waiting for those before them

@@ -70,6 +70,9 @@ struct EngineOptions {
 // Auto: the union where there is a head or a store, else lookup.
 enum class DrafterKind { Auto, None, Lookup, Scripted, Mtp, Union };
 
+// How several prompts begin, read once for all of them: Engine::read_beginning.
+class Beginning;
+
 struct Request {
   std::vector<TokenId> prompt;  // at least one token
   int max_tokens = 256;         // at least 1; capped by the context
@@ -88,9 +91,12 @@ struct Request {
   bool gaps = false;  // keep how far the second likeliest token was behind the first
   // Draft although the gate has not found the trunk exact: the text may differ from plain text.
   bool allow_inexact = false;
-  // Gets every committed row; not owned, and must outlive the generation. The whole prompt is read
-  // for it, whatever earlier generations have read.
+  // Gets every committed row; not owned, and must outlive the generation. Whatever earlier
+  // generations have read, the whole prompt is read for it, but for its `beginning`.
   RowSink* row_sink = nullptr;
+  // What the prompt begins with, and is longer than: its rows are taken over, by the row sink too.
+  // Read anew where a head drafts, or the gate found blocks to matter.
+  std::shared_ptr<const Beginning> beginning = {};
 };
 
 enum class FinishReason { None, Stop, Length, Interrupted };
@@ -255,6 +261,9 @@ class Engine {
   // has read of the same beginning is taken over. Two requests with the same fields give the same
   // tokens, whatever ran before or runs beside them.
   Result<Generation> start(const Request& request) const;
+
+  // Reads what several requests begin with. At least one token, and room behind them (TooLarge).
+  Result<std::shared_ptr<const Beginning>> read_beginning(std::span<const TokenId> ids) const;
 
   // Whether a block gives what a chain gives, for this trunk, binary, instruction set and number of
   // threads: probed at first use (a few seconds), remembered in the user's cache folder. Asked by

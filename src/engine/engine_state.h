@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/beginning.h"
 #include "engine/engine.h"
 #include "engine/prefix_cache.h"
 #include "kernels/choose.h"
@@ -30,10 +31,9 @@ struct MadeDrafter {
 };
 
 struct Engine::State {
-  // States for a sequence, with as much of the prompt in them as an earlier one has read, unless
-  // all of it is to be read.
-  Result<Begun> begin_sequence(std::span<const TokenId> prompt, int budget, bool with_head,
-                               bool from_start);
+  // States for a sequence, with as much of the prompt in them as an earlier one has read, or for a
+  // row sink as its beginning holds.
+  Result<Begun> begin_sequence(const Request& request, int budget, bool with_head);
   // Whoever drafts has a permit: without one the drafter is silent and the run plain. begun: of the
   // head, where one drafts. capacity: tokens of prompt and output.
   Result<MadeDrafter> make_drafter(DrafterKind kind, const Request& request,

@@ -83,7 +83,10 @@ Result<void> Generation::State::close_prompt(const TrunkOut& out, double pass_se
   stats.prefill_seconds += open_seconds_ + pass_seconds + seconds_since(start);
   if (!progress) return progress.error();
   prefilled = *progress != Progress::Prompt;
-  if (request.row_sink != nullptr) sink_chunk(first, out);
+  if (request.row_sink != nullptr) {
+    if (first == stats.reused_tokens && first > 0) sink_beginning(first);
+    sink_chunk(first, out);
+  }
   if (prefilled) keep_prefix();
   return {};
 }
@@ -102,6 +105,13 @@ Result<void> Generation::State::close_round(const TrunkOut& out, double pass_sec
   stats.verify_seconds += pass_seconds;
   stats.other_seconds += open_seconds_ - round->draft_seconds + seconds_since(start);
   return {};
+}
+
+// Those rows of the beginning that were taken over.
+void Generation::State::sink_beginning(int rows) {
+  RowSink& sink = *request.row_sink;
+  sink.rows(std::span(request.prompt).subspan(1, rows),
+            request.beginning->hiddens(sink.tap()).top(rows));
 }
 
 // The prompt's rows are followed by the prompt, the last one by the first token of the output.

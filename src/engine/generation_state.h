@@ -67,6 +67,7 @@ struct Generation::State final : TokenSink {
 
   Result<void> close_prompt(const TrunkOut& out, double pass_seconds);
   Result<void> close_round(const TrunkOut& out, double pass_seconds);
+  void sink_beginning(int rows);
   void sink_chunk(int first, const TrunkOut& out);
   void keep_prefix();
   void finish(FinishReason why, const EmittedToken& token);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engine/beginning.h"
+
 namespace paceline {
 namespace {
 
@@ -29,6 +33,12 @@ Result<void> check_request(const Request& request, const RequestLimits& limits) 
                  fmt::format("the prompt has {} tokens, which leaves no room for an answer in a "
                              "context of {}; shorten it or ask for a larger context",
                              request.prompt.size(), limits.context)};
+  }
+  if (request.beginning != nullptr) {
+    const auto begins = request.beginning->ids();
+    if (begins.size() >= request.prompt.size() ||
+        !std::equal(begins.begin(), begins.end(), request.prompt.begin()))
+      return bad("the prompt does not go on from the beginning that was read for it");
   }
   if (request.max_tokens < 1) {
     return bad(fmt::format("max_tokens should be at least 1, but is {}", request.max_tokens));

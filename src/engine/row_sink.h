@@ -21,7 +21,7 @@ class RowSink {
 
   // Row i of `hidden` (next.size() rows, dim) is the trunk's hidden of the token before next[i].
   // Every committed row is handed over exactly once, in the order of positions, from the prompt's
-  // first: nothing is taken over from earlier sequences.
+  // first, those of a beginning that was read before among them.
   virtual void rows(std::span<const TokenId> next, Mat<const float> hidden) = 0;
 
   // A token of the output, and whether it is the largest of the raw logits. Before its rows().

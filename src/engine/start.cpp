@@ -45,14 +45,21 @@ std::unique_ptr<AcceptRule> make_rule(const SamplingOptions& sampling, int vocab
 
 // The last token of the prompt is always read: the text goes on from its logits. What was read in
 // other blocks serves where blocks are known not to matter.
-Result<Begun> Engine::State::begin_sequence(std::span<const TokenId> prompt, int budget,
-                                            bool with_head, bool from_start) {
+Result<Begun> Engine::State::begin_sequence(const Request& request, int budget, bool with_head) {
+  const std::span<const TokenId> prompt = request.prompt;
   const int capacity = static_cast<int>(prompt.size()) + budget - 1;
-  const bool reads_anew = from_start || wide || (gate && gate->verdict == Verdict::Inexact);
+  const bool reads_anew = wide || (gate && gate->verdict == Verdict::Inexact);
+  Begun begun;
+  if (request.beginning != nullptr && !with_head && !reads_anew) {
+    const SequenceState& state = request.beginning->state();
+    auto forked = state.fork(capacity, state.length());
+    if (!forked) return forked.error();
+    begun.trunk = std::move(*forked);
+    return begun;
+  }
   const auto match =
       prefixes.find(prompt.first(prompt.size() - 1), with_head ? head->info().config.modules : 0);
-  Begun begun;
-  if (match.state != nullptr && !reads_anew) {
+  if (match.state != nullptr && !reads_anew && request.row_sink == nullptr) {
     int shared = match.length;
     if (with_head) {  // both go on at one place, or begin anew
       auto rows = match.head->fork(capacity + 1, shared);
@@ -132,6 +139,12 @@ Result<void> Engine::State::take_pass_memory() {
   return {};
 }
 
+Result<std::shared_ptr<const Beginning>> Engine::read_beginning(
+    std::span<const TokenId> ids) const {
+  if (auto taken = state_->take_pass_memory(); !taken) return taken.error();
+  return Beginning::read(*state_->model, state_->cache, *state_->workspace, ids);
+}
+
 Result<Generation> Engine::start(const Request& request) const {
   const RequestLimits limits = {.vocab_size = state_->model->info().vocab_size,
                                 .context = state_->context,
@@ -147,8 +160,7 @@ Result<Generation> Engine::start(const Request& request) const {
   if (asked != DrafterKind::None)
     permit = request.allow_inexact ? Gate::overruled() : Gate::permit(gate());
   const DrafterKind kind = permit == nullptr ? DrafterKind::None : asked;
-  auto begun = state_->begin_sequence(request.prompt, budget, state_->has_head_in(kind),
-                                      request.row_sink != nullptr);
+  auto begun = state_->begin_sequence(request, budget, state_->has_head_in(kind));
   if (!begun) return begun.error();
   auto made =
       state_->make_drafter(kind, request, permit, std::move(begun->head), n_prompt + budget);

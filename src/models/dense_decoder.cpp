@@ -61,6 +61,7 @@ class DenseDecoder final : public Model {
   void describe(const WeightLoader& loader);
 
   DenseTrunk trunk_;
+  std::shared_ptr<KvMemory> kv_memory_ = std::make_shared<KvMemory>();
   ModelInfo info_;
 };
 
@@ -143,7 +144,7 @@ Result<std::unique_ptr<SequenceState>> DenseDecoder::make_state(int capacity,
                              .type = cache,
                              .window = c.window,
                              .slides = c.slides},
-                            capacity);
+                            capacity, kv_memory_);
   if (!made) return made.error();
   return std::unique_ptr<SequenceState>(std::move(*made));
 }

@@ -32,12 +32,14 @@ int KvShape::n_sliding() const {
 size_t KvShape::key_bytes() const { return element_bytes(type) * kSpan * head_dim; }
 size_t KvShape::value_bytes() const { return element_bytes(type) * kSpan * value_stride(); }
 
-KvCache::KvCache(const KvShape& shape, int capacity, int n_shared, std::vector<KvPage> shared)
-    : SequenceState(capacity, n_shared),
+KvCache::KvCache(const KvShape& shape, int capacity, int length, std::vector<KvPage> shared,
+                 std::shared_ptr<KvMemory> memory)
+    : SequenceState(capacity, length),
       shape_(shape),
       element_(element_of(shape.type)),
-      // Nothing is read behind a fork that shares all it has room for.
-      n_slots_(capacity + (capacity > n_shared ? kMostTreeRows : 0)),
+      // Nothing is read behind a fork that holds all it has room for.
+      n_slots_(capacity + (capacity > length ? kMostTreeRows : 0)),
+      memory_(std::move(memory)),
       pages_(std::move(shared)) {
   size_t full = 0;
   size_t sliding = 0;
@@ -49,8 +51,10 @@ KvCache::KvCache(const KvShape& shape, int capacity, int n_shared, std::vector<K
   }
 }
 
-Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacity) {
-  std::unique_ptr<KvCache> cache(new KvCache(shape, capacity, 0, {}));
+Result<std::unique_ptr<KvCache>> KvCache::make(const KvShape& shape, int capacity,
+                                               std::shared_ptr<KvMemory> memory) {
+  if (memory == nullptr) memory = std::make_shared<KvMemory>();
+  std::unique_ptr<KvCache> cache(new KvCache(shape, capacity, 0, {}, std::move(memory)));
   if (auto taken = cache->take_memory(); !taken) return taken.error();
   return cache;
 }
@@ -73,11 +77,10 @@ Result<void> KvCache::take_memory() {
   if (!ring) return ring.error();
   ring_ = std::move(*ring);
   if (missing > 0) {
-    auto memory = HugeBuffer::allocate(bytes);
+    const auto memory = memory_->take(bytes);
     if (!memory) return memory.error();
-    const auto shared = std::make_shared<HugeBuffer>(std::move(*memory));
     for (size_t i = 0; i < missing; ++i)
-      pages_.emplace_back(shared, shared->data() + page_bytes * i);
+      pages_.emplace_back(*memory, (*memory)->data() + page_bytes * i);
   }
   for (const KvPage& page : pages_) page_data_.push_back(page.get());
   return {};
@@ -93,12 +96,29 @@ Result<std::unique_ptr<SequenceState>> KvCache::fork(int capacity, int length) c
   int shared = length / kSpan;  // pages
   if (!ring_.can_go_on_at(shared * kSpan)) shared = 0;
   const auto n_pages = pages_.empty() ? 0 : shared;
-  std::unique_ptr<KvCache> cache(new KvCache(shape_, std::max(capacity, shared * kSpan),
-                                             shared * kSpan,
-                                             {pages_.begin(), pages_.begin() + n_pages}));
+  const int whole = shared * kSpan;
+  const int kept = shape_.n_sliding() > 0 ? whole : std::max(whole, std::min(length, capacity));
+  std::unique_ptr<KvCache> cache(new KvCache(shape_, std::max(capacity, whole), kept,
+                                             {pages_.begin(), pages_.begin() + n_pages}, memory_));
   if (auto taken = cache->take_memory(); !taken) return taken.error();
   if (shared > 0) cache->ring_.copy_from(ring_, shared);
+  if (kept > whole) cache->copy_from(*this, whole);
   return std::unique_ptr<SequenceState>(std::move(cache));
+}
+
+// Keys as far as whole tiles of them go, values of the positions alone.
+void KvCache::copy_from(const KvCache& other, int first) {
+  const int n = length() - first;
+  const size_t tile_bytes = shape_.key_bytes() / (kSpan / kKeyTile);
+  const size_t keys = (n + kKeyTile - 1) / kKeyTile * tile_bytes;
+  const size_t values = shape_.value_bytes() / kSpan * n;
+  const std::byte* from = other.page_data_[first / kSpan];
+  std::byte* to = page_data_[first / kSpan];
+  const int heads = shape_.n_layers * shape_.n_kv_heads;
+  for (int i = 0; i < heads; ++i, from += shape_.head_bytes(), to += shape_.head_bytes()) {
+    std::copy_n(from, keys, to);
+    std::copy_n(from + shape_.key_bytes(), values, to + shape_.key_bytes());
+  }
 }
 
 void KvCache::append_bytes(int position, std::vector<std::byte>& to) const {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/memory.h"
 #include "kernels/table.h"
+#include "models/kv_memory.h"
 #include "models/model.h"
 #include "models/window_ring.h"
 
@@ -44,11 +44,15 @@ using KvPage = std::shared_ptr<std::byte>;
 // fork copies it.
 class KvCache final : public SequenceState {
  public:
-  // TooLarge when the memory is not there, with both numbers.
-  static Result<std::unique_ptr<KvCache>> make(const KvShape& shape, int capacity);
+  // memory: of the caches of one trunk, or of this one alone. TooLarge when it is not there, with
+  // both numbers.
+  static Result<std::unique_ptr<KvCache>> make(const KvShape& shape, int capacity,
+                                               std::shared_ptr<KvMemory> memory = nullptr);
 
   int64_t bytes() const override;
-  // Shares whole pages; none, where a window has moved on past what would be seen behind them.
+  // Shares whole pages and copies what is left of the last one, as far as its own capacity goes.
+  // With sliding layers whole pages only; none, where a window has moved on past what would be seen
+  // behind them.
   Result<std::unique_ptr<SequenceState>> fork(int capacity, int length) const override;
   // By layer and key head: the key's elements, then the value's.
   void append_bytes(int position, std::vector<std::byte>& to) const override;
@@ -67,10 +71,14 @@ class KvCache final : public SequenceState {
   void keep(std::span<const int> path) override;
 
  private:
-  // n_shared: positions that are there from the start, in whole pages.
-  KvCache(const KvShape& shape, int capacity, int n_shared, std::vector<KvPage> shared);
+  // length: positions that are there from the start, those in `shared` and some that are to be
+  // copied.
+  KvCache(const KvShape& shape, int capacity, int length, std::vector<KvPage> shared,
+          std::shared_ptr<KvMemory> memory);
   // Takes new pages behind those that are there, one for every slot, and the ring.
   Result<void> take_memory();
+  // Positions [first, length()), which lie in one page of full layers.
+  void copy_from(const KvCache& other, int first);
   // Key and value of every head, in one layer.
   void move_row(int layer, int from_slot, int to_slot);
   template <class Element>
@@ -82,6 +90,7 @@ class KvCache final : public SequenceState {
   KvShape shape_;
   CacheElement element_;
   int n_slots_;
+  std::shared_ptr<KvMemory> memory_;
   std::vector<size_t> layer_at_;  // where each layer's part of a page begins, in bytes
   std::vector<KvPage> pages_;
   std::vector<std::byte*> page_data_;  // the same, as kernels read them
