@@ -40,7 +40,10 @@ void add_arms(const Json& report, std::string_view field, const std::string& tit
     }
     if (speedup) {
       const Json& same = at(arm, "agree");
-      row.emplace_back(same.is_null() ? "not judged" : same == true ? "agree" : "do not agree");
+      row.emplace_back(at(arm, "depth") == 0 ? "-"
+                       : same.is_null()      ? "not judged"
+                       : same == true        ? "agree"
+                                             : "do not agree");
     }
     table.rows.push_back(std::move(row));
   }

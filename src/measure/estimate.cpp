@@ -176,6 +176,7 @@ Estimate rate_ratio(const ByPrompt<TimedPair>& pairs) {
   std::vector<double> of_prompts;
   for (const auto& repeats : pairs) {
     std::vector<double> moves;
+    moves.reserve(repeats.size());
     for (const TimedPair& pair : repeats)
       moves.push_back((pair.run.tokens / run.tokens - pair.plain.tokens / plain.tokens) -
                       (pair.run.seconds / run.seconds - pair.plain.seconds / plain.seconds));

@@ -6,7 +6,8 @@
 //                     measurement would give. It comes from how the repeats of a prompt differ.
 //   interval_prompts  where it lies over other prompts like these. It comes from how the prompts
 //                     differ; a prompt counts once, however often it was repeated.
-// Neither sees what is the same for a whole process and different in the next one.
+// Neither sees what is the same for a whole process and different in the next one, such as where
+// its memory lies.
 //
 // Intervals are value * exp(-t s) to value * exp(t s). s is the standard error of the logarithm,
 // with the n - 1 that spreads of few values need: resampling n values as they are is too narrow by
