@@ -17,9 +17,13 @@ def main(path):
     bandwidth = report["bandwidth"]
     share = bandwidth["reached"] / bandwidth["limit"] if bandwidth["limit"] else 0.0
     ratio = "-"  # of no pair
-    if drafted["speedup_interval"] is not None:
-        low, high = drafted["speedup_interval"]
-        ratio = f"{drafted['speedup']:.2f}x  ({low:.2f} to {high:.2f})"
+    if drafted["speedup"] is not None:
+        ratio = f"{drafted['speedup']:.2f}x"
+    notes = [f"{low:.2f} to {high:.2f} {over}" for (low, high), over in (
+        (drafted["speedup_interval"] or (0, 0), "when run again"),
+        (drafted["speedup_interval_prompts"] or (0, 0), "over other prompts")) if high]
+    if notes:
+        ratio += f"  ({', '.join(notes)})"
     rows = [
         ("bytes equal", "yes" if report["identical"] else "NO"),
         ("tokens per round", f"{drafted['tokens_per_round']:.2f}"),

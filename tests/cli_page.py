@@ -58,7 +58,7 @@ def pages():
     page("generate", "generate", model, "--raw", "--prompts", prompts, "--max-tokens", "60",
          "--ignore-eos", "--depths", "0,8")
     page("bench", "bench", model, "--raw", "--prompts", prompts, "--max-tokens", "60",
-         "--ignore-eos", "--depths", "0,2,8,auto", "--repeats", "1", "--batch", "1,2")
+         "--ignore-eos", "--depths", "0,2,8,auto", "--repeats", "2", "--batch", "1,2")
     page("drift", "drift", model, *words, "--max-tokens", "40", "--ignore-eos", "--out",
          cli.path("page drift"))
     text = cli.write("page words.txt", " ".join(str(i * i % 97) for i in range(200)))
@@ -85,7 +85,7 @@ def pages():
                 "joint_acceptance": [0.4 + step / 4000, 0.2 + step / 4000]}
                for step in range(0, 1000, 100)]
     train = cli.write("train.json", json.dumps({
-        "report": 1, "command": "train", "model": NASTY, "steps": 900, "positions": 123456,
+        "report": 2, "command": "train", "model": NASTY, "steps": 900, "positions": 123456,
         "seconds": 600, "history": history, "baseline": history[0], "best": history[-1]}))
     page("train drawn later", "report", train)
     return made

@@ -3,6 +3,9 @@
 import hashlib
 import json
 import os
+import shlex
+import subprocess
+import sys
 
 import cli_support as cli
 
@@ -45,7 +48,7 @@ class Head(cli.CliTest):
             with self.subTest(command=args[0]):
                 report = cli.run_json(*args)
                 self.assertEqual([name for name in HEAD if name not in report], [])
-                self.assertEqual(report["report"], 1)
+                self.assertEqual(report["report"], 2)
                 self.assertEqual(report["command"], args[0])
                 with open(cli.BINARY, "rb") as file:
                     digest = hashlib.sha256(file.read()).hexdigest()
@@ -105,7 +108,24 @@ class SideBySide(cli.CliTest):
         self.assertNotIn("threads", names)
         shown = cli.run("report", a, b, check=0).stdout.decode()
         self.assertIn("depth 4 speedup", shown)
+        # --quick runs each prompt once, so nobody can tell what another run would give.
+        self.assertEqual(drafting["speedup_interval"], [None, None])
+        self.assertIsNone(drafting["agree"])
+        self.assertIn("not judged without repeats", shown)
         self.assertIn("a.json", shown)
+
+    def test_runs_agree_by_what_another_run_of_these_prompts_gives(self):
+        """Not by how other prompts would do, and not where one run has no such interval."""
+        _, run = bench("repeated.json", "--repeats", "2")
+        arm = {**run["arms"][1], "speedup_interval_prompts": [1, 9]}
+        def verdict(*intervals):
+            files = [cli.write(f"agree {i}.json", json.dumps(
+                {**run, "arms": [run["arms"][0], {**arm, "speedup_interval": interval}]}))
+                for i, interval in enumerate(intervals)]
+            return cli.run_json("report", *files)["arms"][1]["agree"]
+        self.assertIs(verdict([1.9, 2.0], [1.98, 2.1]), True)
+        self.assertIs(verdict([1.9, 2.0], [2.01, 2.1]), False)
+        self.assertIsNone(verdict([1.9, 2.0], None))
 
     def test_arms_of_one_depth_are_told_apart_by_their_trees(self):
         runs = [bench(name, "--drafter", "lookup", arms="0,4:2,4:15,4,auto:0")
@@ -141,8 +161,8 @@ class SideBySide(cli.CliTest):
         self.assert_refused("report", a, cli.path("nowhere"), says="nowhere")
         self.assert_refused("report", a, cli.write("t.json", "text"), says="t.json")
         self.assert_refused("report", a, cli.write("u.json", "{}"), says="u.json")
-        later = cli.write("later.json", json.dumps({**report, "report": 2}))
-        self.assert_refused("report", a, later, says="form 2")
+        later = cli.write("later.json", json.dumps({**report, "report": 3}))
+        self.assert_refused("report", a, later, says="form 3")
         other = cli.write("other.json", json.dumps({**report, "command": "drift"}))
         self.assert_refused("report", a, other, says="'drift'")
         self.assert_refused("report", a, later, "--html", a, says="that is what is to be read")
@@ -158,6 +178,60 @@ class SideBySide(cli.CliTest):
         self.assert_refused(*args, "", says="--html")
         self.assert_refused(*args, cli.FOLDER, says="folder")
         self.assert_refused(*args, cli.path("no/where.html"), says="--html")
+
+
+class BenchRepeats(cli.CliTest):
+    """tools/check/bench_repeats.py, with a program whose benches give what the test says."""
+
+    SCRIPT = os.path.join(os.path.dirname(__file__), "..", "tools", "check", "bench_repeats.py")
+
+    def repeats(self, *args):
+        return subprocess.run([sys.executable, "-B", self.SCRIPT, *args], capture_output=True,
+                              text=True, timeout=300)
+
+    def program(self, intervals):
+        """Like paceline, but the next bench has the next of these intervals."""
+        path, _ = bench("repeats.json", "--repeats", "2")
+        todo = cli.write("todo.json", json.dumps(intervals))
+        fake = cli.write("fake paceline", f"""#!/bin/sh
+test "$1" = bench || exec {shlex.quote(cli.BINARY)} "$@"
+exec {shlex.quote(sys.executable)} - {shlex.quote(path)} {shlex.quote(todo)} "$@" <<'END'
+import json, sys
+report, todo = (json.load(open(name)) for name in sys.argv[1:3])
+report["arms"][1]["speedup_interval"] = todo[0]
+report["arms"][1]["speedup"] = sum(todo[0]) / 2 if todo[0] else 2
+json.dump(todo[1:], open(sys.argv[2], "w"))
+json.dump(report, open(sys.argv[sys.argv.index("--json") + 1], "w"))
+END
+""")
+        os.chmod(fake, 0o755)
+        return fake
+
+    def test_nine_of_ten_pairs_and_five_per_cent(self):
+        same, apart, wide = [[1.96, 2.04], [2.0, 2.08]], [[1.9, 2.0], [2.1, 2.2]], [[1.8, 2.2]] * 2
+        for pairs, good, says in ((9 * same + apart, 0, "depth 4: 9 of 10 pairs agree"),
+                                  (8 * same + 2 * apart, 1, "depth 4: 8 of 10 pairs agree"),
+                                  (9 * same + wide, 1, "10 of 10 pairs agree, widest interval ±10.0"),
+                                  (9 * same + [[1.96, 2.04], None], 1, "no interval")):
+            result = self.repeats(self.program(pairs), "model", "--depths", "0,4")
+            self.assertEqual(result.returncode, good, result.stdout + result.stderr)
+            self.assertIn(says, result.stdout)
+
+    def test_the_program_itself(self):
+        kept = cli.path("kept reports")
+        result = self.repeats("--pairs", "1", "--out", kept, cli.BINARY, cli.model(), *PROMPT,
+                              "--max-tokens", "24", "--ignore-eos", "--depths", "0,4:0,4:8")
+        self.assertIn(result.returncode, (0, 1), result.stderr)  # the machine may be busy
+        self.assertIn("depth 4:8: ", result.stdout)
+        self.assertEqual(sorted(os.listdir(kept)), ["001-a.json", "001-b.json"])
+        for name in os.listdir(kept):
+            with open(os.path.join(kept, name)) as file:
+                report = json.load(file)
+            self.assertEqual(report["repeats"], 3)
+            self.assertIsNotNone(report["arms"][1]["speedup_interval"])
+        result = self.repeats("--pairs", "1", cli.BINARY, cli.path("nowhere"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("nowhere", result.stderr)
 
 
 class DriftPrompts(cli.CliTest):

@@ -314,13 +314,21 @@ class Bench(cli.CliTest):
         for arm in report["arms"]:
             self.assertEqual(arm["tokens"], 3 * 2 * 24)
             self.assertEqual(arm["pairs"], 6)
-            low, high = arm["speedup_interval"]
-            self.assertTrue(0 < low <= arm["speedup"] <= high)
+            for value in ("speedup", "speedup_overall"):
+                for over in ("interval", "interval_prompts"):
+                    low, high = arm[f"{value}_{over}"]
+                    self.assertTrue(0 < low <= arm[value] <= high)
             self.assertGreater(arm["predicted_tokens_per_second"], 0)
             self.assertEqual(set(arm["round_ms"]), {"draft", "verify", "other"})
             self.assertAlmostEqual(arm["expected_accepted"], sum(
                 accepted for accepted in arm["accepted_by_depth"]) / arm["rounds"])
-        self.assertEqual(report["arms"][0]["speedup"], 1)
+        plain = report["arms"][0]
+        for value in ("speedup", "speedup_overall"):
+            self.assertEqual([plain[value], *plain[value + "_interval"]], [1, 1, 1])
+        # Two prompts and one say nothing of others.
+        for arm in report["by_category"]["echo"] + report["by_category"]["prose"]:
+            self.assertIsNotNone(arm["speedup_interval"])
+            self.assertIsNone(arm["speedup_interval_prompts"])
         self.assertEqual(len(report["arms"][1]["joint_acceptance"]), 4)
         self.assertEqual(set(report["by_category"]), {"echo", "prose"})
         self.assertEqual(set(report["verify_multiplier"]), set("1 2 3 4 5 6 8 16".split()))
@@ -331,6 +339,16 @@ class Bench(cli.CliTest):
         self.assertGreaterEqual(report["draft_cost"], 0)
         self.assertIn("4", report["break_even"])
         self.assertIsInstance(report["noisy"], bool)
+
+    def test_one_repeat_says_nothing_of_the_next_run(self):
+        args = ("bench", cli.model(), "--raw", "--prompt", "one two one two", "--max-tokens", "12",
+                "--depths", "0,4", "--repeats")
+        once = cli.run_json(*args, "1")["arms"][1]
+        self.assertIsNone(once["speedup_interval"])
+        self.assertIsNone(once["speedup_overall_interval"])
+        self.assertGreater(once["speedup"], 0)
+        self.assertIn("give --repeats 2 or more", cli.run(*args, "1", check=0).stdout.decode())
+        self.assertNotIn("give --repeats", cli.run(*args, "2", check=0).stdout.decode())
 
     def test_floors_of_categories(self):
         prompts = cli.write("floors.jsonl", "".join(

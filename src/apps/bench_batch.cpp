@@ -39,21 +39,26 @@ Json batch_json(const measure::BatchResult& result) {
   Json sizes = Json::array();
   for (const auto& size : result.sizes) {
     const double ratio = ratio_to_one(result, size);
-    sizes.push_back(Json{{"sequences", size.sequences},
-                         {"tokens", size.tokens},
-                         {"tokens_per_second", size.tokens_per_second},
-                         {"interval", Json::array({size.interval.low, size.interval.high})},
-                         {"ratio", ratio > 0 ? Json(ratio) : Json(nullptr)}});
+    sizes.push_back(
+        Json{{"sequences", size.sequences},
+             {"tokens", size.tokens},
+             {"tokens_per_second", size.tokens_per_second},
+             {"interval", size.interval ? Json::array({size.interval->low, size.interval->high})
+                                        : Json(nullptr)},
+             {"ratio", ratio > 0 ? Json(ratio) : Json(nullptr)}});
   }
   return Json{{"sizes", std::move(sizes)}, {"identical", result.identical}};
 }
 
 void print_batches(const measure::BatchResult& result) {
-  say("\nsequences together   tokens/s  95 % interval      against one\n");
+  say("\nsequences together   tokens/s  run again, 95 %    against one\n");
   for (const auto& size : result.sizes) {
     const double ratio = ratio_to_one(result, size);
-    say("{:>18}{:>11.1f}  [{:.1f}, {:.1f}]  {}\n", size.sequences, size.tokens_per_second,
-        size.interval.low, size.interval.high, ratio > 0 ? fmt::format("{:.2f}x", ratio) : "");
+    const std::string interval =
+        size.interval ? fmt::format("[{:.1f}, {:.1f}]", size.interval->low, size.interval->high)
+                      : "-";
+    say("{:>18}{:>11.1f}  {:<17}  {}\n", size.sequences, size.tokens_per_second, interval,
+        ratio > 0 ? fmt::format("{:.2f}x", ratio) : "");
   }
   say("each wrote what it writes alone: {}\n", result.identical ? "yes" : "no");
 }

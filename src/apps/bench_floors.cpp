@@ -17,10 +17,25 @@ namespace {
 constexpr const char* kEvery = "*";
 constexpr const char* kMeasures[] = {"speedup", "tokens_per_round"};
 
-std::optional<double> measured(const measure::ArmSummary& arm, const std::string& name) {
-  if (name == "speedup") return arm.pairs > 0 ? std::optional(arm.speedup) : std::nullopt;
-  if (arm.counts.rounds == 0) return std::nullopt;
-  return static_cast<double>(arm.counts.round_tokens) / static_cast<double>(arm.counts.rounds);
+// The floor held against the arm. Counts are exact: they have no interval.
+HeldFloor held_floor(const std::string& category, const measure::ArmSummary& arm,
+                     const std::string& name, double floor) {
+  HeldFloor held{category, arm.shape, name, floor, {}, {}};
+  if (name == "speedup") {
+    if (arm.pairs > 0) held.found = arm.speedup.value;
+    held.interval = arm.speedup.interval;
+  } else if (arm.counts.rounds > 0) {
+    held.found =
+        static_cast<double>(arm.counts.round_tokens) / static_cast<double>(arm.counts.rounds);
+  }
+  return held;
+}
+
+std::string found_text(const HeldFloor& floor) {
+  if (!floor.found) return "not measured";
+  if (!floor.interval) return fmt::format("{:.3f}", *floor.found);
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", *floor.found, floor.interval->low,
+                     floor.interval->high);
 }
 
 std::string shown_category(const std::string& category) {
@@ -66,8 +81,7 @@ std::vector<HeldFloor> hold_floors(const BenchFloors& floors, const measure::Ben
       if (floor == of_categories.end()) floor = of_categories.find(kEvery);
       if (floor == of_categories.end()) continue;
       for (const measure::ArmSummary& arm : arms)
-        if (arm.shape.depth != 0)
-          held.push_back({category, arm.shape, name, floor->second, measured(arm, name)});
+        if (arm.shape.depth != 0) held.push_back(held_floor(category, arm, name, floor->second));
     }
   }
   return held;
@@ -76,13 +90,17 @@ std::vector<HeldFloor> hold_floors(const BenchFloors& floors, const measure::Ben
 Json floors_json(const std::vector<HeldFloor>& held) {
   Json list = Json::array();
   for (const HeldFloor& floor : held) {
-    list.push_back(Json{{"category", floor.category},
-                        {"depth", shape_json(floor.shape)["depth"]},
-                        {"tree", shape_json(floor.shape)["tree"]},
-                        {"measure", floor.measure},
-                        {"floor", floor.floor},
-                        {"found", floor.found ? Json(*floor.found) : Json(nullptr)},
-                        {"holds", floor.holds()}});
+    list.push_back(
+        Json{{"category", floor.category},
+             {"depth", shape_json(floor.shape)["depth"]},
+             {"tree", shape_json(floor.shape)["tree"]},
+             {"measure", floor.measure},
+             {"floor", floor.floor},
+             {"found", floor.found ? Json(*floor.found) : Json(nullptr)},
+             {"interval", floor.interval ? Json::array({floor.interval->low, floor.interval->high})
+                                         : Json(nullptr)},
+             {"reached", floor.reached()},
+             {"holds", floor.holds()}});
   }
   return list;
 }
@@ -91,10 +109,10 @@ void print_floors(const std::vector<HeldFloor>& held) {
   const auto n = std::ranges::count_if(held, &HeldFloor::holds);
   say("floors: {} of {} hold\n", n, held.size());
   for (const HeldFloor& floor : held) {
-    if (floor.holds()) continue;
-    say("  {}, depth {}: {} {}, the floor is {}\n", shown_category(floor.category),
-        shape_name(floor.shape), floor.measure,
-        floor.found ? fmt::format("{:.3f}", *floor.found) : "not measured", floor.floor);
+    if (floor.reached()) continue;
+    say("  {}, depth {}: {} {}, the floor is {}{}\n", shown_category(floor.category),
+        shape_name(floor.shape), floor.measure, found_text(floor), floor.floor,
+        floor.holds() ? ": below it, but not beyond the noise" : "");
   }
 }
 

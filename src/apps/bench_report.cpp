@@ -17,6 +17,7 @@ namespace {
 
 using measure::ArmSummary;
 using measure::BenchResult;
+using measure::Estimate;
 using measure::Interval;
 
 constexpr size_t kShownDepths = 6;  // in the table
@@ -34,8 +35,14 @@ std::optional<double> rate(double value) { return ratio(value, value > 0 ? 1.0 :
 
 // What was not measured is null, and "-" in a table.
 Json to_json(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
+Json to_json(const std::optional<Interval>& interval) {
+  return interval ? Json::array({interval->low, interval->high}) : Json(nullptr);
+}
 std::string shown(std::optional<double> value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+std::string shown(const std::optional<Interval>& interval) {
+  return interval ? fmt::format("[{:.2f}, {:.2f}]", interval->low, interval->high) : "-";
 }
 
 std::optional<double> tokens_per_round(const ArmSummary& arm) {
@@ -64,6 +71,11 @@ int64_t all_accepted(const ArmSummary& arm) {
                          int64_t{0});
 }
 
+// The value; none without a pair.
+std::optional<double> if_paired(const ArmSummary& arm, const Estimate& estimate) {
+  return arm.pairs > 0 ? std::optional(estimate.value) : std::nullopt;
+}
+
 Json by_position_json(const ArmSummary& arm) {
   Json rounds = Json::array();
   Json tokens = Json::array();
@@ -83,37 +95,39 @@ Json arm_json(const ArmSummary& arm) {
     joint.push_back(to_json(joint_acceptance(arm, depth)));
     conditional.push_back(to_json(conditional_acceptance(arm, depth)));
   }
-  const bool paired = arm.pairs > 0;
-  const Interval& interval = arm.speedup_interval;
+  const Estimate& overall = arm.speedup_overall;
   const auto rounds = static_cast<double>(arm.counts.rounds);
-  return Json{
-      {"depth", shape_json(arm.shape)["depth"]},
-      {"tree", shape_json(arm.shape)["tree"]},
-      {"drafter", arm.drafter},
-      {"tokens", arm.tokens},
-      {"rounds", arm.counts.rounds},
-      {"tokens_per_round", to_json(tokens_per_round(arm))},
-      {"drafted", arm.counts.drafted},
-      {"rows", arm.counts.drafted + arm.counts.rounds},
-      {"rows_per_round", to_json(rows_per_round(arm))},
-      {"calibration", calibration_json(arm.counts)},
-      {"drafted_by_depth", arm.counts.drafted_by_depth},
-      {"accepted_by_depth", arm.counts.accepted_by_depth},
-      {"drafted_by_source", by_source_json(arm.counts.drafted_by_source)},
-      {"accepted_by_source", by_source_json(arm.counts.accepted_by_source)},
-      {"joint_acceptance", std::move(joint)},
-      {"conditional_acceptance", std::move(conditional)},
-      {"expected_accepted", to_json(ratio(all_accepted(arm), arm.counts.rounds))},
-      {"tokens_per_second", to_json(rate(arm.tokens_per_second))},
-      {"speedup", paired ? Json(arm.speedup) : Json(nullptr)},
-      {"speedup_interval", paired ? Json::array({interval.low, interval.high}) : Json(nullptr)},
-      {"pairs", arm.pairs},
-      {"by_position", by_position_json(arm)},
-      {"predicted_tokens_per_second", to_json(rate(arm.predicted_tokens_per_second))},
-      {"prediction_error", to_json(arm.prediction_error())},
-      {"round_ms", Json{{"draft", to_json(ratio(arm.draft_seconds * 1e3, rounds))},
-                        {"verify", to_json(ratio(arm.verify_seconds * 1e3, rounds))},
-                        {"other", to_json(ratio(arm.other_seconds * 1e3, rounds))}}}};
+  return Json{{"depth", shape_json(arm.shape)["depth"]},
+              {"tree", shape_json(arm.shape)["tree"]},
+              {"drafter", arm.drafter},
+              {"tokens", arm.tokens},
+              {"rounds", arm.counts.rounds},
+              {"tokens_per_round", to_json(tokens_per_round(arm))},
+              {"drafted", arm.counts.drafted},
+              {"rows", arm.counts.drafted + arm.counts.rounds},
+              {"rows_per_round", to_json(rows_per_round(arm))},
+              {"calibration", calibration_json(arm.counts)},
+              {"drafted_by_depth", arm.counts.drafted_by_depth},
+              {"accepted_by_depth", arm.counts.accepted_by_depth},
+              {"drafted_by_source", by_source_json(arm.counts.drafted_by_source)},
+              {"accepted_by_source", by_source_json(arm.counts.accepted_by_source)},
+              {"joint_acceptance", std::move(joint)},
+              {"conditional_acceptance", std::move(conditional)},
+              {"expected_accepted", to_json(ratio(all_accepted(arm), arm.counts.rounds))},
+              {"tokens_per_second", to_json(rate(arm.tokens_per_second))},
+              {"speedup", to_json(if_paired(arm, arm.speedup))},
+              {"speedup_interval", to_json(arm.speedup.interval)},
+              {"speedup_interval_prompts", to_json(arm.speedup.interval_prompts)},
+              {"speedup_overall", to_json(if_paired(arm, overall))},
+              {"speedup_overall_interval", to_json(overall.interval)},
+              {"speedup_overall_interval_prompts", to_json(overall.interval_prompts)},
+              {"pairs", arm.pairs},
+              {"by_position", by_position_json(arm)},
+              {"predicted_tokens_per_second", to_json(rate(arm.predicted_tokens_per_second))},
+              {"prediction_error", to_json(arm.prediction_error())},
+              {"round_ms", Json{{"draft", to_json(ratio(arm.draft_seconds * 1e3, rounds))},
+                                {"verify", to_json(ratio(arm.verify_seconds * 1e3, rounds))},
+                                {"other", to_json(ratio(arm.other_seconds * 1e3, rounds))}}}};
 }
 
 Json arms_json(const std::vector<ArmSummary>& arms) {
@@ -147,18 +161,42 @@ Json round_cost_json(const measure::PassCosts& passes) {
 }
 
 void print_arm(const ArmSummary& arm, size_t width) {
-  const bool paired = arm.pairs > 0;
-  say("{:<{}}{:<9}{:>8}{:>9}{:>11}{:>10}  {:<14}{:>12}", shape_name(arm.shape), width, arm.drafter,
-      arm.tokens, shown(tokens_per_round(arm), 2), shown(rate(arm.tokens_per_second), 1),
-      paired ? fmt::format("{:.2f}x", arm.speedup) : "-",
-      paired ? fmt::format("[{:.2f}, {:.2f}]", arm.speedup_interval.low, arm.speedup_interval.high)
-             : "-",
+  const auto times = [&](const Estimate& estimate) {
+    const auto value = if_paired(arm, estimate);
+    return value ? fmt::format("{:.2f}x", *value) : "-";
+  };
+  say("{:<{}}{:<9}{:>8}{:>9}{:>11}{:>10}  {:<14}{:<15}{:>7}{:>12}", shape_name(arm.shape), width,
+      arm.drafter, arm.tokens, shown(tokens_per_round(arm), 2),
+      shown(rate(arm.tokens_per_second), 1), times(arm.speedup), shown(arm.speedup.interval),
+      shown(arm.speedup.interval_prompts), times(arm.speedup_overall),
       shown(rate(arm.predicted_tokens_per_second), 1));
   const size_t n = std::min(arm.counts.accepted_by_depth.size(), kShownDepths);
   for (size_t depth = 1; depth <= n; ++depth) {
     say("{}{}", depth == 1 ? "   " : " ", shown(joint_acceptance(arm, depth), 2));
   }
   say("\n");
+}
+
+void print_arms(const BenchResult& result, size_t width) {
+  say("\n{:<{}}drafter    tokens  /round   tokens/s   speedup  run again     other prompts  "
+      "overall "
+      "  predicted   joint acceptance by depth\n",
+      "depth", width);
+  for (const ArmSummary& arm : result.arms) print_arm(arm, width);
+  for (const auto& [category, arms] : result.by_category) {
+    if (result.by_category.size() == 1) break;
+    say("\n{}\n", category.empty() ? "without category" : category);
+    for (const ArmSummary& arm : arms) print_arm(arm, width);
+  }
+  say("\nspeedup: the median of the prompts; overall: all tokens over all seconds. With 95 % "
+      "confidence the speedup lies in the first interval when these prompts are run again, in the "
+      "second one over other prompts like them.\n");
+  const bool repeated = std::any_of(result.arms.begin(), result.arms.end(), [](const auto& arm) {
+    return arm.speedup.interval.has_value();
+  });
+  if (!repeated)
+    say("Of prompts that were run once nobody can tell what the next run gives: give --repeats 2 "
+        "or more.\n");
 }
 
 // What a round is made of, and what its drafts give.
@@ -267,15 +305,7 @@ void print_bench_table(const Json& report, const BenchResult& result) {
   size_t width = 5;
   for (const ArmSummary& arm : result.arms) width = std::max(width, shape_name(arm.shape).size());
   ++width;
-  say("\n{:<{}}drafter    tokens  /round   tokens/s   speedup  95 % interval   predicted   "
-      "joint acceptance by depth\n",
-      "depth", width);
-  for (const ArmSummary& arm : result.arms) print_arm(arm, width);
-  for (const auto& [category, arms] : result.by_category) {
-    if (result.by_category.size() == 1) break;
-    say("\n{}\n", category.empty() ? "without category" : category);
-    for (const ArmSummary& arm : arms) print_arm(arm, width);
-  }
+  print_arms(result, width);
   say("\nverify multiplier at position {}:", result.passes.position);
   for (const auto& [rows, r] : report["verify_multiplier"].items()) {
     say(" r({}) {:.2f}", rows, r.get<double>());

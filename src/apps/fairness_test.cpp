@@ -7,7 +7,7 @@ namespace {
 
 Json report() {
   return Json{{"command", "bench"},
-              {"report", 1},
+              {"report", 2},
               {"commit", "aaaa"},
               {"model_sha256", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
               {"head_sha256", nullptr},

@@ -42,6 +42,8 @@ std::vector<std::string> arm_row(std::string name, const Json& arm) {
           shown(number(at(arm, "tokens_per_second")), 1),
           shown(number(at(arm, "speedup")), 2),
           interval_text(at(arm, "speedup_interval")),
+          interval_text(at(arm, "speedup_interval_prompts")),
+          shown(number(at(arm, "speedup_overall")), 2),
           shown(number(at(arm, "predicted_tokens_per_second")), 1),
           shown(number(at(ms, "draft")), 2),
           shown(number(at(ms, "verify")), 2),
@@ -49,8 +51,10 @@ std::vector<std::string> arm_row(std::string name, const Json& arm) {
 }
 
 std::vector<std::string> arm_columns() {
-  return {"arm",  "drafter",   "tokens",   "tokens/round", "tokens/s", "speedup",
-          "95 %", "predicted", "draft ms", "verify ms",    "other ms"};
+  return {"arm",      "drafter",   "tokens",          "tokens/round",
+          "tokens/s", "speedup",   "run again, 95 %", "other prompts, 95 %",
+          "overall",  "predicted", "draft ms",        "verify ms",
+          "other ms"};
 }
 
 void add_tiles(const Json& report, Page& page) {
@@ -128,7 +132,7 @@ void add_speed(const Json& report, Page& page) {
   Series curve{"cost model", model, Series::Form::Dashed};
   curve.y.resize(n);
   std::vector<Series> autos;
-  Table table{{"arm", "measured", "95 %", "predicted", "cost model"}, {}};
+  Table table{{"arm", "measured", "run again, 95 %", "predicted", "cost model"}, {}};
   for (size_t d = 0; d < n; ++d) plot.x.push_back(static_cast<double>(d));
   for (const Json& arm : at(report, "arms")) {
     const auto depth = fixed_depth(arm);
@@ -155,9 +159,9 @@ void add_speed(const Json& report, Page& page) {
   plot.series = {std::move(measured), std::move(predicted), std::move(curve)};
   for (Series& line : autos) plot.series.push_back(std::move(line));
   page.figure("Speed against depth",
-              fmt::format("Whiskers are 95 % intervals of the paired speedup, on the plain arm's "
-                          "median. The cost model's curve takes the rounds of {} with deeper "
-                          "drafts cut off.",
+              fmt::format("Whiskers are 95 % intervals of the speedup when these prompts are run "
+                          "again, on the plain arm's median; without repeats there are none. The "
+                          "cost model's curve takes the rounds of {} with deeper drafts cut off.",
                           arm_name(*drafting)),
               plot, table);
 }
@@ -276,7 +280,7 @@ void add_categories(const Json& report, Page& page) {
 void add_batches(const Json& report, Page& page) {
   Plot plot{"sequences together", "tokens/s", {}, {}, {}};
   Series line{"plain decoding", {}};
-  Table table{{"sequences", "tokens/s", "95 %", "of one alone"}, {}};
+  Table table{{"sequences", "tokens/s", "run again, 95 %", "of one alone"}, {}};
   for (const Json& size : at(at(report, "batch"), "sizes")) {
     const Value n = number(at(size, "sequences"));
     if (!n || (!plot.x.empty() && *n <= plot.x.back())) continue;
@@ -324,6 +328,11 @@ std::string bench_page(const Json& report) {
   for (const Json& arm : at(report, "arms")) arms.rows.push_back(arm_row(arm_name(arm), arm));
   page.heading("Arms");
   page.table(arms);
+  page.paragraph(
+      "The speedup is the median of the prompts, overall is all tokens over all seconds. "
+      "With 95 % confidence the speedup lies in the first interval when these prompts "
+      "are run again, in the second one over other prompts like them. Prompts that were "
+      "run once have no first interval.");
   add_speed(report, page);
   add_acceptance(report, "joint_acceptance", "Acceptance by depth",
                  "Rounds in which the drafts up to this depth all stood, of all rounds. A drafter "

@@ -40,7 +40,10 @@ void add_arms(const Json& report, std::string_view field, const std::string& tit
     }
     if (speedup) {
       const Json& same = at(arm, "agree");
-      row.emplace_back(same.is_null() ? "-" : same == true ? "agree" : "do not agree");
+      row.emplace_back(at(arm, "depth") == 0 ? "-"
+                       : same.is_null()      ? "not judged"
+                       : same == true        ? "agree"
+                                             : "do not agree");
     }
     table.rows.push_back(std::move(row));
   }
@@ -97,8 +100,9 @@ std::string report_page(const Json& report) {
   page.heading("Runs");
   page.table(runs);
   add_arms(report, "speedup", "Speedup",
-           "Over the plain arm of the same run. Whiskers are 95 % intervals; runs agree where they "
-           "have a point in common.",
+           "Over the plain arm of the same run. Whiskers are where other runs of the same prompts "
+           "would have it with 95 % confidence; runs agree where these intervals have a point in "
+           "common, and are not judged where prompts were run once.",
            3, page);
   add_arms(report, "tokens_per_second", "Tokens a second", "Medians over runs of a prompt.", 1,
            page);

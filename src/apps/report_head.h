@@ -11,7 +11,7 @@
 namespace paceline::apps {
 
 // Of the form of reports: goes up where a field changes its meaning or goes away.
-inline constexpr int kReportVersion = 1;
+inline constexpr int kReportVersion = 2;
 
 // Which program, on which machine, under which load; what a command has none of (a model, threads,
 // a seed) is null and filled in by those that have it. Taken before the work begins, so that the

@@ -14,8 +14,11 @@
 namespace paceline::apps {
 namespace {
 
-constexpr const char* kArmFields[] = {"tokens_per_second", "speedup", "speedup_interval",
-                                      "tokens_per_round", "joint_acceptance"};
+constexpr const char* kArmFields[] = {
+    "tokens_per_second",        "speedup",          "speedup_interval",
+    "speedup_interval_prompts", "speedup_overall",  "speedup_overall_interval",
+    "tokens_per_round",         "joint_acceptance",
+};
 
 // Of the same depth and as many drafts of a tree; an automatic tree is none that is named.
 const Json* arm_like(const Json& report, const Json& wanted) {
@@ -127,6 +130,12 @@ std::string interval_of(const Json& interval) {
   return low && high ? fmt::format("[{:.2f}, {:.2f}]", *low, *high) : "-";
 }
 
+void print_intervals(std::string_view name, const Json& intervals, std::string_view verdict = "") {
+  say("{:<34}", name);
+  for (const Json& interval : intervals) say(" {:>16}", interval_of(interval));
+  say("{}\n", verdict);
+}
+
 void print_arm(const Json& arm) {
   const Value tree = number(at(arm, "tree"));
   const std::string name =
@@ -135,10 +144,14 @@ void print_arm(const Json& arm) {
   print_row(name + " tokens/round", at(arm, "tokens_per_round"), 3);
   if (at(arm, "depth") == 0) return;
   print_row(name + " speedup", at(arm, "speedup"), 3);
-  say("{:<34}", name + " 95 % interval");
-  for (const Json& interval : at(arm, "speedup_interval")) say(" {:>16}", interval_of(interval));
   const Json& same = at(arm, "agree");
-  say("{}\n", same.is_null() ? "" : same == true ? "  agree" : "  do not agree");
+  print_intervals(name + " run again, 95 %", at(arm, "speedup_interval"),
+                  same.is_null() ? "  not judged without repeats"
+                  : same == true ? "  agree"
+                                 : "  do not agree");
+  print_intervals(name + " other prompts", at(arm, "speedup_interval_prompts"));
+  print_row(name + " overall", at(arm, "speedup_overall"), 3);
+  print_intervals(name + " overall again", at(arm, "speedup_overall_interval"));
 }
 
 }  // namespace

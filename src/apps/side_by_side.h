@@ -11,8 +11,9 @@ namespace paceline::apps {
 
 // Adds to `side_by_side`: `compared` (the command), `runs` (file, version, commit, noisy), `fair`,
 // `unfair`, `arms` (of bench: those that all reports have, matched by depth; every value a list,
-// one entry a report; `agree`: whether the intervals of the speedup have a point in common) and
-// `measures` (every other number: `name`, `values`).
+// one entry a report; `agree`: whether the intervals of the speedup over the prompts that were run
+// have a point in common, null where one has none) and `measures` (every other number: `name`,
+// `values`).
 void add_side_by_side(const std::vector<std::string>& paths, const std::vector<Json>& reports,
                       const std::vector<Unfair>& unfair, Json& side_by_side);
 // On standard output.

@@ -93,8 +93,9 @@ Result<BatchResult> run_batches(const Engine& engine, const std::vector<Request>
   }
   for (size_t i = 0; i < n; ++i) {
     if (rates[i].empty()) continue;
-    result.sizes[i].tokens_per_second = median(rates[i]);
-    result.sizes[i].interval = median_interval(rates[i], options.seed);
+    const Estimate rate = median_of_prompts({rates[i]}, options.seed);
+    result.sizes[i].tokens_per_second = rate.value;
+    result.sizes[i].interval = rate.interval;
   }
   return result;
 }

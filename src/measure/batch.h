@@ -2,11 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "measure/statistics.h"
+#include "measure/estimate.h"
 
 namespace paceline::measure {
 
@@ -20,9 +21,9 @@ struct BatchOptions {
 
 struct BatchSummary {
   int sequences = 0;
-  int64_t tokens = 0;            // emitted by rounds, all runs
-  double tokens_per_second = 0;  // of all sequences together: median over runs
-  Interval interval;
+  int64_t tokens = 0;                // emitted by rounds, all runs
+  double tokens_per_second = 0;      // of all sequences together: smooth median over runs
+  std::optional<Interval> interval;  // of other runs, as Estimate has it; none of one run
 };
 
 struct BatchResult {

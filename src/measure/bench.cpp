@@ -71,6 +71,26 @@ void add_bins(std::vector<PositionBin>& sums, const std::vector<PositionBin>& bi
   }
 }
 
+// Values of visits, by prompt in the order of their first visits.
+template <class T>
+class PromptValues {
+ public:
+  void add(size_t prompt, T value) {
+    const auto [place, is_new] = places_.try_emplace(prompt, values_.size());
+    if (is_new) values_.emplace_back();
+    values_[place->second].push_back(value);
+  }
+  const ByPrompt<T>& values() const { return values_; }
+
+ private:
+  std::map<size_t, size_t> places_;
+  ByPrompt<T> values_;
+};
+
+Timed timed(const GenerationStats& stats) {
+  return {static_cast<double>(stats.round_tokens), stats.decode_seconds()};
+}
+
 // Arm `index` over those visits that `take` picks.
 template <class Take>
 ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const BenchOptions& options,
@@ -78,7 +98,8 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
   ArmSummary arm;
   arm.shape = options.arms[index];
   std::vector<double> rates;
-  std::vector<double> ratios;
+  PromptValues<double> ratios;
+  PromptValues<TimedPair> times;
   std::vector<double> predicted;
   for (const Visit& visit : visits) {
     if (!take(visit)) continue;
@@ -92,20 +113,21 @@ ArmSummary summarize(const std::vector<Visit>& visits, size_t index, const Bench
     arm.verify_seconds += stats.verify_seconds;
     arm.other_seconds += stats.other_seconds;
     const double rate = stats.tokens_per_second();
-    const double plain_rate = visit.runs[0].stats.tokens_per_second();
+    const GenerationStats& plain = visit.runs[0].stats;
+    const double plain_rate = plain.tokens_per_second();
     if (rate > 0 && plain_rate > 0) {  // an answer of one token has no rounds
       rates.push_back(rate);
-      ratios.push_back(rate / plain_rate);
-      predicted.push_back(
-          static_cast<double>(stats.round_tokens) /
-          predicted_seconds(stats, visit.runs[0].stats, result.passes, result.draft_seconds));
+      ratios.add(visit.prompt, rate / plain_rate);
+      times.add(visit.prompt, {timed(stats), timed(plain)});
+      predicted.push_back(static_cast<double>(stats.round_tokens) /
+                          predicted_seconds(stats, plain, result.passes, result.draft_seconds));
     }
   }
-  arm.pairs = static_cast<int>(ratios.size());
-  if (!ratios.empty()) {
+  arm.pairs = static_cast<int>(rates.size());
+  if (!rates.empty()) {
     arm.tokens_per_second = median(rates);
-    arm.speedup = median(ratios);
-    arm.speedup_interval = median_interval(ratios, options.seed);
+    arm.speedup = median_of_prompts(ratios.values(), options.seed);
+    arm.speedup_overall = rate_ratio(times.values());
     arm.predicted_tokens_per_second = median(predicted);
   }
   return arm;
@@ -264,14 +286,15 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
     result.limit_rate = stream->median_rate();
     result.limit_best_rate = stream->best_rate();
   }
-  std::vector<double> plain_rates;
+  PromptValues<double> plain_rates;
   for (const Visit& done : visits) {
     const double rate = done.runs[0].stats.tokens_per_second();
-    if (rate > 0) plain_rates.push_back(rate);
+    if (rate > 0) plain_rates.add(done.prompt, rate);
   }
-  if (!plain_rates.empty()) {
-    const Interval interval = median_interval(plain_rates, options.seed);
-    result.plain_spread = (interval.high - interval.low) / 2 / median(plain_rates);
+  if (!plain_rates.values().empty()) {
+    const Estimate rate = median_of_prompts(plain_rates.values(), options.seed);
+    const auto& interval = rate.interval ? rate.interval : rate.interval_prompts;
+    if (interval) result.plain_spread = half_width(*interval, rate.value);
   }
   return result;
 }

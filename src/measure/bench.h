@@ -13,9 +13,9 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "measure/estimate.h"
 #include "measure/over_position.h"
 #include "measure/pass_costs.h"
-#include "measure/statistics.h"
 
 namespace paceline::measure {
 
@@ -28,7 +28,7 @@ struct BenchPrompt {
 struct BenchOptions {
   std::vector<DraftShape> arms;  // the first is of depth 0
   DrafterKind drafter = DrafterKind::Auto;
-  int repeats = 2;     // times that every prompt is run in every arm
+  int repeats = 3;     // times that every prompt is run in every arm
   double seconds = 0;  // begin no prompt after this time; 0: no limit
   int pass_repeats = 15;
   uint64_t seed = 1;  // of the bootstrap
@@ -47,8 +47,9 @@ struct ArmSummary {
   double verify_seconds = 0;
   double other_seconds = 0;
   double tokens_per_second = 0;  // median over runs
-  double speedup = 1;            // median over pairs of a run and the plain run beside it
-  Interval speedup_interval;
+  // Over the plain run beside it: the median of prompts, each with the median of its pairs.
+  Estimate speedup = {.value = 1, .interval = {}, .interval_prompts = {}};
+  Estimate speedup_overall = speedup;  // all tokens over all seconds
   int pairs = 0;
   // Median over runs, each predicted as measure/prediction.h says; the plain arm's is its own.
   double predicted_tokens_per_second = 0;
@@ -74,7 +75,9 @@ struct BenchResult {
   double reached_rate = 0;       // GB/s of weights and cache in plain decoding
   double limit_rate = 0;         // GB/s of the bare loop: median,
   double limit_best_rate = 0;    // and best
-  double plain_spread = 0;       // half-width of the interval of plain tokens/s, as a share
+  // Half-width of the interval of plain tokens/s, as a share: over these prompts, or, where they
+  // were run only once, over prompts, of which plain decoding makes little difference.
+  std::optional<double> plain_spread;
 };
 
 // Interrupted only when nothing was measured.

@@ -39,20 +39,18 @@ std::vector<std::string> noise_of_machine(const MachineUse& use, int cpus,
 
 std::vector<std::string> noise_of_result(const BenchResult& result, const NoiseLimits& limits) {
   std::vector<std::string> reasons;
-  const auto wide = [&](double half_width, const std::string& what) {
-    if (half_width > limits.half_width)
-      reasons.push_back(
-          fmt::format("the interval of {} is ±{:.1f} % wide", what, 100 * half_width));
+  const auto wide = [&](double half, const std::string& what) {
+    if (half > limits.half_width)
+      reasons.push_back(fmt::format("the interval of {} is ±{:.1f} % wide", what, 100 * half));
   };
   wide(result.passes.uncertainty / 2, "pass costs");  // single passes: shorter, so twice as wide
-  wide(result.plain_spread, "plain tokens/s");
+  if (result.plain_spread) wide(*result.plain_spread, "plain tokens/s");
   for (const ArmSummary& arm : result.arms) {
-    if (arm.shape.depth == 0 || arm.pairs == 0) continue;
-    const double half = (arm.speedup_interval.high - arm.speedup_interval.low) / 2;
+    if (arm.shape.depth == 0 || !arm.speedup.interval) continue;
     std::string name =
         arm.shape.depth == kAutoDepth ? std::string("auto") : fmt::format("{}", arm.shape.depth);
     if (arm.shape.tree != kAutoTree) name += fmt::format(":{}", arm.shape.tree);
-    wide(half / arm.speedup, "the speedup at depth " + name);
+    wide(half_width(*arm.speedup.interval, arm.speedup.value), "the speedup at depth " + name);
   }
   return reasons;
 }

@@ -22,7 +22,8 @@ struct NoiseLimits {
 // CPUs"; empty where nothing speaks against it.
 std::vector<std::string> noise_of_machine(const MachineUse& use, int cpus,
                                           const NoiseLimits& limits = {});
-// The same of the numbers themselves: intervals that are too wide.
+// The same of the numbers themselves: intervals that are too wide. Of speedups these are those over
+// the prompts that were run; how prompts differ is no noise.
 std::vector<std::string> noise_of_result(const BenchResult& result, const NoiseLimits& limits = {});
 
 // Pairs of arms (indices) of which every count is the same, so that comparing them shows nothing:

@@ -32,10 +32,12 @@ TEST(Noise, AWideIntervalIsNamed) {
   BenchResult result;
   result.arms = {arm(0, 10, {}, {}), arm(4, 5, {5}, {5})};
   result.arms[1].pairs = 8;
-  result.arms[1].speedup = 2;
-  result.arms[1].speedup_interval = {1.92, 2.08};  // 4 %
+  result.arms[1].speedup.value = 2;
+  result.arms[1].speedup.interval_prompts = {1, 4};  // how the prompts differ
   EXPECT_TRUE(noise_of_result(result).empty());
-  result.arms[1].speedup_interval = {1.8, 2.2};
+  result.arms[1].speedup.interval = {1.92, 2.08};  // 4 %
+  EXPECT_TRUE(noise_of_result(result).empty());
+  result.arms[1].speedup.interval = {1.8, 2.2};
   ASSERT_EQ(noise_of_result(result).size(), 1u);
   EXPECT_EQ(noise_of_result(result)[0], "the interval of the speedup at depth 4 is ±10.0 % wide");
   result.arms[1].shape.tree = 15;
