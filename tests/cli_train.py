@@ -178,11 +178,21 @@ class TrainTest(CliTest):
         replayed = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
                             "--limit", "4", "--head", better)
         self.assertEqual(replayed["joint_acceptance"], trained["best"]["joint_acceptance"])
-        # It is for the trunk as it was without a head.
+        # A head is for the trunk, and a dump of it, whatever head lies in the folder.
         again = run("patch", folder, "--head", better, check=0)
-        self.assertNotIn("other bytes", again.stderr.decode())
+        self.assertNotIn("another trunk", again.stderr.decode())
+        patched = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
+                           "--limit", "4")
+        self.assertEqual(patched["joint_acceptance"], replayed["joint_acceptance"])
         run("unpatch", folder, check=0)
         self.assertEqual(sorted(os.listdir(folder)), sorted(os.listdir(model())))
+        plain = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
+                         "--limit", "4", "--head", better)
+        self.assertEqual(plain["joint_acceptance"], replayed["joint_acceptance"])
+        with open(os.path.join(folder, "config.json"), "a", encoding="utf-8") as config:
+            config.write(" ")
+        self.assert_refused("replay", folder, "--dump", own, "--drafter", "lookup",
+                            says="a model of SHA-256")
 
     def test_a_head_that_is_no_better_is_not_promoted(self):
         head = path("kept.safetensors")

@@ -257,10 +257,12 @@ int train(Args args) {
   if (!start) return fail("train", start.error());
   train::TrainInputs inputs{&engine->model(),     &*data,       std::move(start->tensors),
                             given.trained_file(), given.resume, start->in_place,
-                            start->in_checkpoint, start->sha256};
+                            start->sha256};
   HeadConfig& config = inputs.start.config;
-  if (config.trunk_sha256.empty()) config.trunk_sha256 = engine->model_sha256();
-  if (!inputs.in_checkpoint && config.trunk_sha256 != engine->model_sha256())
+  // A head in the checkpoint goes with it, wherever it was trained.
+  if (config.trunk_sha256.empty() || start->in_checkpoint)
+    config.trunk_sha256 = engine->model_sha256();
+  if (config.trunk_sha256 != engine->model_sha256())
     return fail("train", {ErrorCode::BadUsage, "the head was made for another trunk (SHA-256 " +
                                                    config.trunk_sha256.substr(0, 12) + "...)"});
   config.family = engine->model().info().family;

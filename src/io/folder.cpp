@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <system_error>
@@ -347,6 +348,16 @@ Result<Folder> open_folder(const fs::path& path, Unfinished unfinished) {
   if (unfinished == Unfinished::Refused)
     if (auto whole = refuse_unfinished(path); !whole) return whole.error();
   return FolderReader(path).read();
+}
+
+const WeightFile& file_of(const Folder& folder, const Tensor& tensor) {
+  const auto holds = [&](const WeightFile& file) {
+    const auto bytes = file.map.bytes();
+    return std::greater_equal<>()(tensor.data.data(), bytes.data()) &&
+           std::less_equal<>()(tensor.data.data() + tensor.data.size(),
+                               bytes.data() + bytes.size());
+  };
+  return *std::ranges::find_if(folder.files, holds);
 }
 
 }  // namespace paceline

@@ -44,6 +44,9 @@ enum class Unfinished { Refused, Allowed };
 Result<Folder> open_folder(const std::filesystem::path& path,
                            Unfinished unfinished = Unfinished::Refused);
 
+// The file that holds a tensor of the folder.
+const WeightFile& file_of(const Folder& folder, const Tensor& tensor);
+
 // The name of the index, and of weights that are one file.
 inline constexpr const char* kIndexName = "model.safetensors.index.json";
 inline constexpr const char* kSingleName = "model.safetensors";
