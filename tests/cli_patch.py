@@ -184,6 +184,20 @@ class Patch(cli.CliTest):
             digests.add(cli.run_json("inspect", folder)["head"]["sha256"])
         self.assertEqual(len(digests), 3)
 
+    def test_what_a_file_says_of_a_head_that_it_lost_counts_no_more(self):
+        """An exported shard speaks of the head that the folder held; another head takes its place."""
+        folder, out = heads.single("speaks"), cli.path("speaks exported")
+        words = {**heads.METADATA, "paceline.draft_vocabulary": "1,2,3"}
+        cli.run("patch", folder, "--head", heads.head(folder, metadata=words), check=0)
+        cli.run("export", folder, "--out", out, check=0)
+        self.assertEqual(cli.run_json("inspect", out)["head"]["draft_vocabulary"], 3)
+        for words, count in (("4,5,6,7", 4), ("", 512)):
+            metadata = {**heads.METADATA, "paceline.draft_vocabulary": words}
+            if not words:
+                del metadata["paceline.draft_vocabulary"]
+            cli.run("patch", out, "--head", heads.head(folder, metadata=metadata), check=0)
+            self.assertEqual(cli.run_json("inspect", out)["head"]["draft_vocabulary"], count)
+
     def test_a_head_for_another_trunk_is_worth_a_warning(self):
         folder = heads.single("other trunk")
         digest = cli.run_json("inspect", folder)["sha256"]

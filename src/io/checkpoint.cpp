@@ -26,6 +26,7 @@ struct Checkpoint::State {
 };
 
 bool is_head_tensor(std::string_view name) { return name.starts_with("mtp."); }
+bool is_head_metadata(std::string_view key) { return key.starts_with("paceline."); }
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {
   State& s = *state_;

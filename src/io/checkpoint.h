@@ -33,8 +33,10 @@ struct Tensor {
   int64_t elements() const;
 };
 
-// Whether a tensor is a draft head's, by the `mtp.*` convention, and none of the trunk's.
+// Whether a tensor is a draft head's, by the `mtp.*` convention, and none of the trunk's; and
+// whether a file says it of a head, `paceline.*`.
 bool is_head_tensor(std::string_view name);
+bool is_head_metadata(std::string_view key);
 
 // Metadata values of a GGUF file, read through conversions that lose nothing: integer() reads every
 // integer type and bools as 0 or 1, number() floats and integers that a double holds exactly,
@@ -73,7 +75,8 @@ class Checkpoint {
   std::span<const Tensor> tensors() const;
   const Tensor* find(std::string_view name) const;  // null when there is none
   const Metadata* metadata() const;                 // GGUF only, else null
-  // `__metadata__` of the safetensors files, of those with one key the first; empty for GGUF.
+  // `__metadata__` of the safetensors files, of those with one key the first; what is said of a
+  // head by those alone that hold some of it. Empty for GGUF.
   const std::map<std::string, std::string>& file_metadata() const;
 
   // MappedFile::read_ahead for bytes of a tensor.

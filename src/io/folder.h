@@ -14,7 +14,7 @@ namespace paceline {
 struct Folder {
   std::vector<WeightFile> files;                // sorted by name
   std::vector<Tensor> tensors;                  // file by file, within one by offset
-  std::map<std::string, std::string> metadata;  // of the files; of two values the first
+  std::map<std::string, std::string> metadata;  // of the files, as Checkpoint::file_metadata()
   std::string config_json;
   std::string generation_config_json;
   std::string tokenizer_json;
