@@ -196,7 +196,7 @@ Result<FoundHead> open_other_head(const ReplayFlags& given, const Engine& engine
 }
 
 // Every arm again with the other head, and whether the first one is better; into the report and its
-// arms. False where it is not, at some arm.
+// arms. False where it is not, at some arm. At depth auto both go by the costs of the first.
 Result<bool> run_against(const ReplayFlags& given, Engine& engine, const Dump& dump,
                          const FoundHead& other, const std::vector<ArmCounts>& arms, Json& report) {
   if (auto ok = engine.use_head(other.tensors); !ok) return ok.error();

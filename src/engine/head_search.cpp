@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/sha256.h"
+#include "fmt/format.h"
 #include "io/shown.h"
 #include "io/weight_file.h"
 #include "models/head_check.h"
@@ -22,7 +23,8 @@ std::string digest_of(const HeadConfig& config, const Checkpoint& checkpoint) {
     if (is_head_tensor(tensor.name)) tensors.push_back(&tensor);
   std::ranges::sort(tensors, {}, [](const Tensor* t) -> const std::string& { return t->name; });
   Sha256 sum;
-  for (const auto& [key, value] : head_metadata(config)) add(sum, key + " " + value + "\n");
+  for (const auto& [key, value] : head_metadata(config))
+    add(sum, fmt::format("{} {}\n", key, value));
   for (const Tensor* tensor : tensors) {
     add(sum, tensor->name);
     sum.update(tensor->data);
