@@ -42,10 +42,10 @@ class Patch(cli.CliTest):
                 first = heads.head(folder, kind + " 1.safetensors", seed=1)
                 second = heads.head(folder, kind + " 2.safetensors", seed=2)
                 report = self.patched(folder, first)
-                self.assertEqual(report["sha256_before"], digest)
-                self.assertNotEqual(report["sha256_after"], digest)
-                self.assertEqual(report["sha256_after"],
-                                 cli.run_json("inspect", folder)["sha256"])
+                self.assertEqual((report["sha256_before"], report["sha256_after"]),
+                                 (digest, digest))
+                patched = cli.run_json("inspect", folder)
+                self.assertEqual(patched["sha256"], digest)
                 self.assertEqual(report["warnings"], [])
                 there = heads.loaded(folder)
                 self.assertEqual({k: v for k, v in there.items() if k in trunk}, trunk)
@@ -54,8 +54,11 @@ class Patch(cli.CliTest):
                     if "head" not in kind and name != "model.safetensors.index.json":
                         self.assertEqual(now[name], was)
                 self.patched(folder, second)  # keeps the pristine files, not those of the first
+                again = cli.run_json("inspect", folder)
+                self.assertEqual(again["sha256"], digest)
+                self.assertNotEqual(again["head"]["sha256"], patched["head"]["sha256"])
                 report = cli.run_json("unpatch", folder)
-                self.assertEqual(report["sha256_after"], digest)
+                self.assertEqual((report["sha256_after"], report["warnings"]), (digest, []))
                 self.assertEqual(heads.state(folder), before)
                 self.assert_refused("unpatch", folder, says="not patched")
 
@@ -158,15 +161,52 @@ class Patch(cli.CliTest):
         self.assert_refused("patch", folder, "--head", fine, "--json", fine, says="--json")
         self.assertEqual(heads.state(folder), before)
 
-    def test_a_head_for_other_bytes_is_worth_a_warning(self):
-        folder = heads.single("other bytes")
+    def test_other_settings_in_a_patched_folder_are_told_when_it_goes_back(self):
+        folder = heads.single("settings")
+        cli.run("patch", folder, "--head", heads.head(folder), check=0)
+        config = os.path.join(folder, "config.json")
+        with open(config, encoding="utf-8") as text:
+            settings = json.load(text)
+        with open(config, "w", encoding="utf-8") as text:
+            json.dump({**settings, "rope_theta": 17.0}, text)
+        report = cli.run_json("unpatch", folder)
+        self.assertIn("others have changed since", report["warnings"][0])
+        self.assertNotEqual(report["sha256_after"],
+                            cli.run_json("inspect", cli.model("bf16"))["sha256"])
+
+    def test_the_same_weights_with_other_words_are_another_head(self):
+        folder = heads.single("words")
+        digests = set()
+        for words in ("1,2,3", "4,5,6", None):
+            metadata = heads.METADATA if words is None else {
+                **heads.METADATA, "paceline.draft_vocabulary": words}
+            cli.run("patch", folder, "--head", heads.head(folder, metadata=metadata), check=0)
+            digests.add(cli.run_json("inspect", folder)["head"]["sha256"])
+        self.assertEqual(len(digests), 3)
+
+    def test_what_a_file_says_of_a_head_that_it_lost_counts_no_more(self):
+        """An exported shard speaks of the head that the folder held; another head takes its place."""
+        folder, out = heads.single("speaks"), cli.path("speaks exported")
+        words = {**heads.METADATA, "paceline.draft_vocabulary": "1,2,3"}
+        cli.run("patch", folder, "--head", heads.head(folder, metadata=words), check=0)
+        cli.run("export", folder, "--out", out, check=0)
+        self.assertEqual(cli.run_json("inspect", out)["head"]["draft_vocabulary"], 3)
+        for words, count in (("4,5,6,7", 4), ("", 512)):
+            metadata = {**heads.METADATA, "paceline.draft_vocabulary": words}
+            if not words:
+                del metadata["paceline.draft_vocabulary"]
+            cli.run("patch", out, "--head", heads.head(folder, metadata=metadata), check=0)
+            self.assertEqual(cli.run_json("inspect", out)["head"]["draft_vocabulary"], count)
+
+    def test_a_head_for_another_trunk_is_worth_a_warning(self):
+        folder = heads.single("other trunk")
         digest = cli.run_json("inspect", folder)["sha256"]
         metadata = {**heads.METADATA, "paceline.trunk_sha256": digest}
         fits = heads.head(folder, "fits", metadata=metadata)
         other = heads.head(folder, "other", seed=3,
                            metadata={**metadata, "paceline.trunk_sha256": "0" * 64})
         self.assertEqual(cli.run_json("patch", folder, "--head", fits)["warnings"], [])
-        self.assertIn("other bytes", cli.run_json("patch", folder, "--head", other)["warnings"][0])
+        self.assertIn("another trunk", cli.run_json("patch", folder, "--head", other)["warnings"][0])
         self.assertEqual(cli.run_json("patch", folder, "--head", fits)["warnings"], [])
 
     def test_out_makes_whole_folders_and_each_goes_back(self):
@@ -175,6 +215,7 @@ class Patch(cli.CliTest):
                         ("links", heads.hub("A hub")[0])):
             with self.subTest(kind=kind):
                 b, c = cli.path("B " + kind), cli.path("C " + kind)
+                trunk = cli.run_json("inspect", a)["sha256"]
                 for name, text in (("README.md", "r"), (".hidden", "h"), ("sub/more.txt", "s")):
                     os.makedirs(os.path.dirname(os.path.join(a, name)), exist_ok=True)
                     with open(os.path.join(a, name), "w", encoding="ascii") as file:
@@ -194,6 +235,7 @@ class Patch(cli.CliTest):
                     there = heads.loaded(folder)
                     self.assertEqual({k: v for k, v in there.items() if k.startswith("mtp.")},
                                      heads.read_safetensors(head)[0])
+                    self.assertEqual(cli.run_json("inspect", folder)["sha256"], trunk)
                 wanted = before
                 if kind == "links":  # what the links led to
                     blobs = os.path.join(os.path.dirname(os.path.dirname(a)), "blobs")

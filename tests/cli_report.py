@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 
+import cli_heads as heads
 import cli_support as cli
 
 HEAD = ["report", "command", "version", "commit", "binary_sha256", "model", "model_sha256",
@@ -15,8 +16,8 @@ HEAD = ["report", "command", "version", "commit", "binary_sha256", "model", "mod
 PROMPT = ("--raw", "--prompt", "one two three one two three one two three one")
 
 
-def bench(name, *flags, threads="1", arms="0,4", check=0):
-    cli.run("bench", cli.model(), *PROMPT, "--quick", "--max-tokens", "24", "--ignore-eos",
+def bench(name, *flags, model=None, threads="1", arms="0,4", check=0):
+    cli.run("bench", model or cli.model(), *PROMPT, "--quick", "--max-tokens", "24", "--ignore-eos",
             "--depths", arms, "--threads", threads, "--json", cli.path(name), *flags, check=check)
     with open(cli.path(name)) as file:
         return cli.path(name), json.load(file)
@@ -150,6 +151,19 @@ class SideBySide(cli.CliTest):
             self.assertFalse(told["fair"])
             self.assertEqual([one["field"] for one in told["unfair"]], [field])
         self.assert_refused("report", a, bench("two.json", threads="2")[0], says="threads")
+
+    def test_a_stock_folder_against_a_patched_one_is_unfair_by_its_head(self):
+        folder = heads.single("stock")
+        runs = [bench("stock.json", model=folder)]
+        for seed in (1, 2):
+            cli.run("patch", folder, "--head", heads.head(folder, seed=seed), check=0)
+            runs.append(bench(f"patched {seed}.json", model=folder))
+        self.assertEqual(len({report["model_sha256"] for _, report in runs}), 1)
+        self.assertEqual(len({report["head_sha256"] for _, report in runs}), 3)
+        (stock, _), (first, _), (second, _) = runs
+        for pair in ((stock, first), (first, second)):
+            self.assert_refused("report", *pair, says="head_sha256 (another draft head, or none: "
+                                                      "stock against patched")
 
     def test_what_is_no_report(self):
         a, report = bench("good.json")

@@ -50,6 +50,19 @@ def manifest(folder):
         return [json.loads(line) for line in file]
 
 
+def patterned(name, first, count):
+    """A dump of texts in which every character follows from the one before."""
+    folder = path("patterned " + name)
+    if not os.path.isdir(folder):
+        letters = "qwertyuiopasdfghjklzxcvbnmMNBVCXZLKJHGFDSAPOIUYTREWQ5938172640"
+        lines = [json.dumps({"id": f"{name}{i}", "category": "ab"[i % 2],
+                             "text": (letters * 4)[i:i + 150]})
+                 for i in range(first, first + count)]
+        run("collect", model(), "--text", write(name + ".jsonl", "\n".join(lines) + "\n"), "--out",
+            folder, check=0)
+    return folder
+
+
 SHORT = ["--new", "--steps", "8", "--evaluate-every", "4", "--batch", "4", "--shortlist", "64"]
 
 
@@ -178,11 +191,21 @@ class TrainTest(CliTest):
         replayed = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
                             "--limit", "4", "--head", better)
         self.assertEqual(replayed["joint_acceptance"], trained["best"]["joint_acceptance"])
-        # It is for the trunk as it was without a head.
+        # A head is for the trunk, and a dump of it, whatever head lies in the folder.
         again = run("patch", folder, "--head", better, check=0)
-        self.assertNotIn("other bytes", again.stderr.decode())
+        self.assertNotIn("another trunk", again.stderr.decode())
+        patched = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
+                           "--limit", "4")
+        self.assertEqual(patched["joint_acceptance"], replayed["joint_acceptance"])
         run("unpatch", folder, check=0)
         self.assertEqual(sorted(os.listdir(folder)), sorted(os.listdir(model())))
+        plain = run_json("replay", folder, "--dump", own, "--drafter", "mtp", "--depth", "4",
+                         "--limit", "4", "--head", better)
+        self.assertEqual(plain["joint_acceptance"], replayed["joint_acceptance"])
+        with open(os.path.join(folder, "config.json"), "a", encoding="utf-8") as config:
+            config.write(" ")
+        self.assert_refused("replay", folder, "--dump", own, "--drafter", "lookup",
+                            says="a model of SHA-256")
 
     def test_a_head_that_is_no_better_is_not_promoted(self):
         head = path("kept.safetensors")
@@ -196,6 +219,100 @@ class TrainTest(CliTest):
             self.assertEqual(file.read(), before)
         self.assertTrue(os.path.exists(head + ".rejected"))
         self.assertFalse(os.path.exists(head + ".candidate"))
+
+    def test_heads_are_judged_over_a_dump_of_their_own(self):
+        """What train --promote says over it is what replay says of the two heads, number by
+        number."""
+        train = ["train", model(), "--dump", patterned("taught", 0, 40)]
+        judge = ["--promote", "--judge", patterned("judged", 40, 12)]
+        weak, strong, same = (path(name + ".safetensors") for name in ("weak", "strong", "same"))
+        run(*train, "--out", weak, "--new", "--shortlist", "0", "--steps", "1", "--lr", "0", check=0)
+        learnt = run_json(*train, *judge, "--head", weak, "--out", strong, "--steps", "60",
+                          "--lr", "0.01", "--targets", "hard", "--evaluate-every", "20")
+        promotion = learnt["promotion"]
+        self.assertTrue(promotion["promoted"])
+        self.assertEqual(learnt["options"]["judge"], judge[2])
+        self.assertEqual(promotion["all"]["prompts"], 12)
+        self.assertEqual([(c["category"], c["prompts"]) for c in promotion["categories"]],
+                         [("a", 6), ("b", 6)])
+        self.assertGreater(promotion["all"]["interval"][0], 0)
+        equal = run_json(*train, *judge, "--head", strong, "--out", same, "--steps", "1", "--lr",
+                         "0", check=1)["promotion"]
+        self.assertFalse(equal["promoted"])
+        self.assertEqual(equal["expected_before"], promotion["expected_after"])
+        self.assertFalse(os.path.exists(same))
+
+        def against(head, other, *flags, check=0):
+            return run_json("replay", model(), "--dump", judge[2], "--head", head, "--against",
+                            other, *flags, check=check)
+        mtp = ("--drafter", "mtp", "--depth", "4")
+        report = against(strong, weak, *mtp)
+        self.assertEqual(report["promotion"], promotion)
+        self.assertEqual(report["arms"][0]["promotion"], promotion)
+        self.assertEqual(report["expected"], promotion["expected_after"])
+        worse = report["arms"][0]["against"]
+        alone = run_json("replay", model(), "--dump", judge[2], "--head", weak, *mtp)
+        self.assertEqual({key: worse[key] for key in alone["arms"][0]}, alone["arms"][0])
+        self.assertEqual(report["against_sha256"], alone["head_sha256"])
+        self.assertEqual(against(same + ".rejected", strong, *mtp, check=1)["promotion"], equal)
+        down = against(weak, strong, *mtp, check=1)["promotion"]
+        self.assertIn("falls from", down["reason"])
+        self.assertLess(down["all"]["interval"][1], 0)
+
+        # Beside lookup and a store, at several depths; and a head that a folder holds.
+        store, folder = path("judge.plstore"), path("judge folder")
+        run("store", dump("llama"), "--out", store, check=0)
+        arms = ("--drafter", "union", "--store", store, "--depths", "2,4,4:8")
+        union = against(strong, weak, *arms)["arms"]
+        self.assertEqual([arm["promotion"]["promoted"] for arm in union], [True] * 3)
+        self.assertGreater(union[1]["accepted_by_source"]["lookup"], 0)
+        self.assertGreater(union[1]["against"]["accepted_by_source"]["lookup"], 0)
+        shutil.copytree(model(), folder)
+        self.assert_refused("replay", folder, "--dump", judge[2], "--head", strong, "--against",
+                            folder, says="no mtp.* tensors in this folder")
+        run("patch", folder, "--head", weak, check=0)
+        self.assertEqual(against(strong, folder, *arms)["arms"], union)
+        told = run("replay", folder, "--dump", judge[2], "--against", strong, *mtp,
+                   check=1).stdout.decode()
+        self.assertIn("not promoted: the category a falls", told)
+        self.assertIn("12 prompts", told)
+
+    def test_what_cannot_judge_heads_is_refused(self):
+        taught, head = patterned("taught", 0, 40), path("unjudged.safetensors")
+        train = ["train", model(), "--dump", taught, "--new", "--steps", "1", "--out", head]
+        judged = patterned("judged", 40, 12)
+        self.assert_refused(*train, "--judge", judged, says="goes with --promote")
+        self.assert_refused(*train, "--promote", "--judge", "", says="--judge")
+        self.assert_refused(*train, "--promote", "--judge", path("no dump"), says="no dump")
+        self.assert_refused(*train, "--promote", "--judge", taught,
+                            says="the id of its stream 'taught0' is in the training dump as well")
+        self.assert_refused(*train, "--promote", "--judge", patterned("again", 39, 3),
+                            says="the prompt of its stream 'again39' is in the training dump")
+        self.assert_refused(*train, "--promote", "--judge", dump("qwen2"), says="made with a model")
+        self.assert_refused(*train, "--promote", "--judge", judged, "--json",
+                            os.path.join(judged, "manifest.jsonl"), says="--json")
+        # Prompts of answers, under other names.
+        with open(prompts(4, 20), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        renamed = write("renamed.jsonl", "".join(json.dumps({**line, "id": "q" + line["id"]}) + "\n"
+                                                 for line in lines[:2]))
+        run("collect", model(), "--prompts", renamed, "--max-tokens", "8", "--out", path("renamed"),
+            check=0)
+        self.assert_refused("train", model(), "--dump", dump("llama"), "--new", "--steps", "1",
+                            "--out", head, "--promote", "--judge", path("renamed"),
+                            says="the prompt of its stream 'q" + lines[0]["id"])
+        self.assertFalse(os.path.exists(head + ".candidate"))
+
+        replay = ["replay", model(), "--dump", judged]
+        for drafter in ("lookup", "none"):
+            self.assert_refused(*replay, "--against", head, "--drafter", drafter,
+                                says=f"--drafter {drafter} asks none")
+        self.assert_refused(*replay, "--against", head, says="no draft head was found")
+        run(*train, check=0)
+        self.assert_refused(*replay, "--head", head, "--against", path("none"), says="none")
+        other = path("qwen2 head.safetensors")
+        run("train", model(family="qwen2"), "--dump", dump("qwen2"), "--out", other, *SHORT, check=0)
+        self.assert_refused(*replay, "--head", head, "--against", other, says="qwen2 head")
 
     def test_a_head_stays_as_it_was_while_one_that_is_to_be_promoted_trains(self):
         head = path("held.safetensors")
@@ -239,6 +356,9 @@ class TrainTest(CliTest):
         report = run_json("train", model(), "--dump", records, "--out", path("r.safetensors"),
                           *SHORT, "--targets", "hard")
         self.assertEqual(report["steps"], 8)
+        self.assert_refused("train", model(), "--dump", records, "--out", path("r.safetensors"),
+                            *SHORT, "--promote", "--judge", patterned("judged", 40, 12),
+                            says="a file of records does not say whose prompts")
 
     def test_the_same_command_gives_the_same_head_whatever_the_threads(self):
         files = []

@@ -27,7 +27,7 @@ int report(const char* command, const std::string& model, const PatchSummary& su
   if (!json.is_stdout()) {
     for (const std::string& file : summary.files_written) say("wrote    {}\n", file);
     for (const std::string& file : summary.files_removed) say("removed  {}\n", file);
-    say("sha256   {}\n", summary.sha256_after.empty() ? "none" : summary.sha256_after);
+    say("trunk    {}\n", summary.sha256_after.empty() ? "none" : summary.sha256_after);
   }
   const Json written{{"command", command},
                      {"version", version()},

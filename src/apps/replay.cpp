@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <thread>
@@ -15,10 +16,12 @@
 #include "apps/interrupt.h"
 #include "apps/json_file.h"
 #include "apps/model_flags.h"
+#include "apps/promotion_report.h"
 #include "apps/say.h"
 #include "apps/spec_flags.h"
 #include "apps/terminal.h"
 #include "apps/values.h"
+#include "engine/head_search.h"
 #include "io/dump.h"
 #include "io/shown.h"
 #include "spec/dump_text.h"
@@ -31,13 +34,14 @@ struct ReplayFlags {
   SpecFlags spec;
   JsonFile json;
   std::optional<std::string> dump;
+  std::optional<std::string> against;
   bool cycles = false;
   int limit = std::numeric_limits<int>::max();
 };
 
 struct ArmCounts {
   DraftShape shape;
-  RoundCounts all;
+  HeadRounds rounds;
   std::map<std::string, RoundCounts> by_category;
 };
 
@@ -74,13 +78,14 @@ Result<ArmCounts> run_arm(const ReplayFlags& given, const Engine& engine, const 
   for (std::thread& other : others) other.join();
   progress.clear();
 
-  ArmCounts arm{.shape = shape, .all = {}, .by_category = {}};
-  arm.all.begin(shape.depth == kAutoDepth ? kMaxDepth : shape.depth);
+  ArmCounts arm{.shape = shape, .rounds = {}, .by_category = {}};
+  arm.rounds.all.begin(shape.depth == kAutoDepth ? kMaxDepth : shape.depth);
   for (int i = 0; i < n_streams; ++i) {
     const auto at = static_cast<size_t>(i);
     if (faults[at]) return *faults[at];
-    arm.all.add(counts[at]);
-    arm.by_category[std::string(dump.stream(i).category)].add(counts[at]);
+    const DumpStream stream = dump.stream(i);
+    arm.rounds.add(stream, counts[at]);
+    arm.by_category[std::string(stream.category)].add(counts[at]);
   }
   return arm;
 }
@@ -111,12 +116,13 @@ Json counts_json(const RoundCounts& counts) {
               {"accepted_by_source", by_source_json(counts.accepted_by_source)},
               {"joint_acceptance", std::move(joint)},
               {"conditional_acceptance", std::move(conditional)},
+              {"expected", counts.rounds > 0 ? Json(counts.expected()) : Json(nullptr)},
               {"tokens_per_round", share(counts.round_tokens, counts.rounds)}};
 }
 
 Json arm_json(const ArmCounts& arm) {
   Json json = shape_json(arm.shape);
-  json.update(counts_json(arm.all));
+  json.update(counts_json(arm.rounds.all));
   Json by_category = Json::object();
   for (const auto& [category, counts] : arm.by_category)
     by_category[category] = counts_json(counts);
@@ -125,7 +131,7 @@ Json arm_json(const ArmCounts& arm) {
 }
 
 void print_arm(const ArmCounts& arm) {
-  const RoundCounts& counts = arm.all;
+  const RoundCounts& counts = arm.rounds.all;
   say("depth {:<5}{:8} rounds  {:.3f} tokens/round  accepted by depth", shape_name(arm.shape),
       counts.rounds, counts.tokens_per_round());
   for (const int64_t accepted : counts.accepted_by_depth)
@@ -144,11 +150,77 @@ Result<void> check_flags(ReplayFlags& given) {
   if (!given.dump || given.dump->empty())
     return Error{ErrorCode::BadUsage, "--dump is missing: the folder that collect wrote"};
   if (auto ok = given.spec.check(); !ok) return ok;
-  if (given.spec.kind() == DrafterKind::Scripted)
+  const DrafterKind kind = given.spec.kind();
+  if (kind == DrafterKind::Scripted)
     return Error{ErrorCode::BadUsage, "--drafter scripted is for generate only"};
+  if (given.against && given.against->empty())
+    return Error{ErrorCode::BadUsage, "--against wants a head, or a folder that holds one, not ''"};
+  if (given.against && (kind == DrafterKind::None || kind == DrafterKind::Lookup))
+    return Error{ErrorCode::BadUsage,
+                 fmt::format("--against compares heads, and --drafter {} asks none",
+                             given.spec.drafter_name())};
   std::vector<std::string> inputs = given.spec.files();
+  if (given.against) inputs.push_back(*given.against);
   inputs.insert(inputs.end(), {*given.dump, given.model.model});
   return check_outputs({given.json.file()}, inputs);
+}
+
+// The head that --against names, by its file or by the folder that holds it.
+Result<FoundHead> find_other_head(const std::string& name, const std::string& model) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(name, ignored);
+  const auto checkpoint = Checkpoint::open(is_folder ? name : model);
+  if (!checkpoint) return checkpoint.error();
+  HeadSearch search = find_head(*checkpoint, is_folder ? "" : name);
+  if (search.fault) return *search.fault;
+  if (is_folder && !(search.found && search.found->in_checkpoint))
+    return Error{ErrorCode::NotFound, shown_path(name) + ": no mtp.* tensors in this folder"};
+  return *std::move(search.found);
+}
+
+// The same, found to fit before an arm is walked.
+Result<FoundHead> open_other_head(const ReplayFlags& given, const Engine& engine,
+                                  const Dump& dump) {
+  if (engine.head() == nullptr) return Error{ErrorCode::NotFound, engine.no_head()};
+  auto other = find_other_head(*given.against, given.model.model);
+  if (!other) return other;
+  const std::string name = shown_path(*given.against);
+  const HeadConfig& config = other->tensors.config;
+  auto fits = check_tap(dump.header(), config);
+  if (fits)
+    if (auto made = engine.model().make_head(other->tensors); !made) fits = made.error();
+  if (!fits) return Error{fits.error().code, name + ": " + fits.error().message};
+  if (!config.trunk_sha256.empty() && config.trunk_sha256 != engine.model_sha256())
+    warn(name + " was trained for another trunk; what it drafts may seldom stand");
+  return other;
+}
+
+// Every arm again with the other head, and whether the first one is better; into the report and its
+// arms. False where it is not, at some arm. At depth auto both go by the costs of the first.
+Result<bool> run_against(const ReplayFlags& given, Engine& engine, const Dump& dump,
+                         const FoundHead& other, const std::vector<ArmCounts>& arms, Json& report) {
+  if (auto ok = engine.use_head(other.tensors); !ok) return ok.error();
+  report["against"] = *given.against;
+  report["against_sha256"] = other.sha256;
+
+  bool better = true;
+  ProgressLine progress;
+  for (size_t i = 0; i < arms.size(); ++i) {
+    const auto before = run_arm(given, engine, dump, arms[i].shape, progress);
+    if (!before) return before.error();
+    if (interrupted()) return better;
+    const auto verdict = verdict_of(before->rounds, arms[i].rounds, given.model.seed);
+    if (!verdict) return verdict.error();
+    better = better && verdict->promoted;
+    report["arms"][i]["against"] = arm_json(*before);
+    report["arms"][i]["promotion"] = verdict->json;
+    if (i == 0) report["promotion"] = verdict->json;
+    if (given.json.is_stdout()) continue;
+    say("against {}\n", shown_path(*given.against));
+    print_arm(*before);
+    say("{}{}\n", verdict->table, verdict->sentence);
+  }
+  return better;
 }
 
 }  // namespace
@@ -164,6 +236,10 @@ int replay(Args args) {
              "walk through short cycles at the end of answers too; they are cut off by default");
   flags.integer("--limit", given.limit, 1, std::numeric_limits<int>::max(),
                 "take the first N streams only");
+  flags.text("--against", "HEAD", given.against,
+             "walk them with this head too, a file or a folder that holds it, and tell whether the "
+             "other one is better beyond chance and in no category worse; exit status 1 where it "
+             "is not");
   given.spec.add(flags, "several arms one after another, such as 4,8,8:15", {{.depth = 4}});
   flags.group("Output");
   given.json.add_flag(flags);
@@ -180,13 +256,16 @@ int replay(Args args) {
                            fmt::format("{}: it holds no whole stream", shown_path(*given.dump))});
 
   catch_interrupts();
-  const auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
+  auto engine = given.model.open(given.spec.head_choice(), given.spec.store_choice());
   if (!engine) return fail("replay", engine.error());
   if (auto ok = check_dump_is_of(*engine, dump->header(), shown_path(*given.dump)); !ok)
     return fail("replay", ok.error());
   if (engine->head() != nullptr)
     if (auto ok = check_tap(dump->header(), engine->head()->info.config); !ok)
       return fail("replay", ok.error());
+  std::optional<Result<FoundHead>> other;
+  if (given.against) other = open_other_head(given, *engine, *dump);
+  if (other && !*other) return fail("replay", other->error());
   print_warnings(*engine);
   warn_of_dropped_bytes(*dump, shown_path(*given.dump));
   Json report = report_header("replay", given.model, *engine, given.spec.drafter_name());
@@ -196,24 +275,32 @@ int replay(Args args) {
   report["streams"] = std::min(dump->size(), given.limit);
   report["cycles"] = given.cycles;
 
-  Json arms = Json::array();
+  std::vector<ArmCounts> arms;
+  report["arms"] = Json::array();
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
   for (const DraftShape& shape : given.spec.arms) {
-    const auto arm = run_arm(given, *engine, *dump, shape, progress);
+    auto arm = run_arm(given, *engine, *dump, shape, progress);
     if (!arm) return fail("replay", arm.error());
     if (interrupted()) break;
     if (!given.json.is_stdout()) print_arm(*arm);
-    if (arms.empty()) report.update(counts_json(arm->all));
-    arms.push_back(arm_json(*arm));
+    if (arms.empty()) report.update(counts_json(arm->rounds.all));
+    report["arms"].push_back(arm_json(*arm));
+    arms.push_back(*std::move(arm));
+  }
+  bool better = true;
+  if (other && !interrupted()) {
+    const auto compared = run_against(given, *engine, *dump, **other, arms, report);
+    if (!compared) return fail("replay", compared.error());
+    better = *compared;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   report["seconds"] = seconds.count();
   report["interrupted"] = interrupted();
-  report["arms"] = std::move(arms);
   if (interrupted()) say(stderr, "interrupted\n");
   if (auto written = given.json.write(report); !written) return fail("replay", written.error());
-  return interrupted() ? kExitInterrupted : kExitSuccess;
+  if (interrupted()) return kExitInterrupted;
+  return better ? kExitSuccess : kExitCheckFailed;
 }
 
 }  // namespace paceline::apps

@@ -17,8 +17,7 @@ std::string binary_sha256() {
 Json sha256_of_model(const std::filesystem::path& model) {
   const auto checkpoint = Checkpoint::open(model);
   if (!checkpoint) return nullptr;
-  const auto digest = checkpoint->sha256();
-  return digest ? Json(*digest) : Json(nullptr);
+  return checkpoint->trunk_sha256();
 }
 
 std::string sha256_of_prompts(const std::vector<Prompt>& prompts) {

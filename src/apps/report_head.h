@@ -20,7 +20,8 @@ Json report_head(const std::string& command);
 
 // SHA-256 of the running program; remembered between runs. "" where it cannot be read.
 std::string binary_sha256();
-// SHA-256 of the model's files; null where there are none that the program could run.
+// SHA-256 of the model's trunk (io/checkpoint.h); null where there is none that the program could
+// run.
 Json sha256_of_model(const std::filesystem::path& model);
 // SHA-256 of prompts as a trunk reads them: the ids of each joined by commas, a line each.
 std::string sha256_of_prompts(const std::vector<Prompt>& prompts);

@@ -1,6 +1,7 @@
 // paceline train: teaches a draft head on a dump.
 #include <fmt/core.h>
 
+#include <array>
 #include <filesystem>
 #include <optional>
 
@@ -184,6 +185,7 @@ Json options_json(const TrainFlags& given) {
   const train::TrainOptions& o = given.train;
   constexpr const char* kTargets[] = {"soft", "hard", "mixed"};
   return {{"new", given.fresh},
+          {"judge", given.judge ? Json(*given.judge) : Json(nullptr)},
           {"depths", o.depths},
           {"beta", o.beta},
           {"dpace", o.dpace >= 0 ? Json(o.dpace) : Json(nullptr)},
@@ -223,6 +225,7 @@ int train(Args args) {
   if (auto ok = given.finish(model.model); !ok) return fail("train", ok.error());
   std::vector<std::string> files = {model.model, *given.dump, *given.out};
   if (given.head) files.push_back(*given.head);
+  if (given.judge) files.push_back(*given.judge);
   if (auto ok = check_outputs({json.file(), html.file()}, files); !ok)
     return fail("train", ok.error());
   given.train.seed = model.seed;
@@ -234,6 +237,15 @@ int train(Args args) {
   std::optional<Result<Dump>> dump;
   if (!records) dump = Dump::open(*given.dump);
   if (dump && !*dump) return fail("train", dump->error());
+  std::optional<Result<Dump>> judge;
+  if (given.judge) judge = Dump::open(*given.judge);
+  if (judge && !*judge) return fail("train", judge->error());
+  if (judge && records)
+    return fail("train", {ErrorCode::BadUsage,
+                          fmt::format("{}: a file of records does not say whose prompts it holds, "
+                                      "and so not whether those of --judge are among them; train "
+                                      "on the dump",
+                                      shown_path(*given.dump))});
   const auto engine = model.open();
   if (!engine) return fail("train", engine.error());
   if (records) dump = open_records(*given.dump, engine->model().info().dim);
@@ -257,10 +269,12 @@ int train(Args args) {
   if (!start) return fail("train", start.error());
   train::TrainInputs inputs{&engine->model(),     &*data,       std::move(start->tensors),
                             given.trained_file(), given.resume, start->in_place,
-                            start->in_checkpoint, start->sha256};
+                            start->sha256};
   HeadConfig& config = inputs.start.config;
-  if (config.trunk_sha256.empty()) config.trunk_sha256 = engine->model_sha256();
-  if (!inputs.in_checkpoint && config.trunk_sha256 != engine->model_sha256())
+  // A head in the checkpoint goes with it, wherever it was trained.
+  if (config.trunk_sha256.empty() || start->in_checkpoint)
+    config.trunk_sha256 = engine->model_sha256();
+  if (config.trunk_sha256 != engine->model_sha256())
     return fail("train", {ErrorCode::BadUsage, "the head was made for another trunk (SHA-256 " +
                                                    config.trunk_sha256.substr(0, 12) + "...)"});
   config.family = engine->model().info().family;
@@ -276,6 +290,17 @@ int train(Args args) {
     auto found = head_to_beat(given, *engine, model.model, header, inputs.start);
     if (!found) return fail("train", found.error());
     before = *std::move(found);
+  }
+  train::EvaluationPlan over;
+  if (judge) {
+    auto plan = plan_promotion(*engine, **dump, **judge, shown_path(*given.judge),
+                               std::array<const HeadConfig*, 2>{&config, &before->config},
+                               given.train.depths);
+    if (!plan) return fail("train", plan.error());
+    over = *std::move(plan);
+    warn_of_dropped_bytes(**judge, shown_path(*given.judge));
+  } else if (before) {
+    over = plan_promotion(*engine, *data, given.train.depths);
   }
 
   print_warnings(*engine);
@@ -329,11 +354,10 @@ int train(Args args) {
   bool promoted = true;
   std::string written = given.trained_file();
   if (before && !interrupted_run) {
-    const auto judged =
-        judge_head(*engine, *data, *before, inputs.out, given.train.depths, given.train.seed);
+    const auto judged = judge_head(*engine, over, *before, inputs.out, given.train.seed);
     if (!judged) return fail("train", judged.error());
     promoted = judged->promoted;
-    say(stderr, "{}: {}\n", promoted ? "promoted" : "not promoted", judged->reason);
+    say(stderr, "{}\n", judged->sentence);
     written = promoted ? *given.out : *given.out + ".rejected";
     if (auto moved = move_file(inputs.out, written); !moved) return fail("train", moved.error());
     report["promotion"] = judged->json;

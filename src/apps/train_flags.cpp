@@ -67,6 +67,10 @@ void TrainFlags::add(Flags& flags) {
              "keep the head only if it is better beyond chance, on all held-out answers and worse "
              "in no category, than the one it began with or, with --new, the one found for the "
              "trunk; till then it lies in HEAD.candidate, and if it is not, in HEAD.rejected");
+  flags.text("--judge", "DUMP", judge,
+             "with --promote: both heads are judged over all streams of this dump, an evaluation "
+             "set that the training dump shares no id and no prompt with, in place of the held-out "
+             "answers");
 
   flags.group("Training");
   flags.integer("--depths", train.depths, 1, train::kMostDepths,
@@ -123,6 +127,11 @@ Result<void> TrainFlags::finish(const std::string& model) {
     return Error{ErrorCode::BadUsage,
                  "--new begins a new head and --head names one: give one of "
                  "the two"};
+  if (judge && judge->empty())
+    return Error{ErrorCode::BadUsage, "--judge wants the folder of a dump"};
+  if (judge && !promote)
+    return Error{ErrorCode::BadUsage,
+                 "--judge says over what a head is to be promoted, and goes with --promote"};
   for (const auto& [flag, is_given] : {std::pair("--modules", modules >= 0), {"--tap", tap >= 0}})
     if (is_given && !fresh)
       return Error{ErrorCode::BadUsage, fmt::format("{} is of a new head and goes with --new; one "
@@ -130,8 +139,10 @@ Result<void> TrainFlags::finish(const std::string& model) {
                                                     flag)};
   if (modules < 0) modules = 1;
   if (fresh && shortlist < 0) shortlist = 8192;
+  std::vector<std::string> inputs = {model, *dump};
+  if (judge) inputs.push_back(*judge);
   for (const std::string& file : {*out, trained_file()})
-    if (auto ok = check_output("--out", file, std::vector{model, *dump}); !ok) return ok;
+    if (auto ok = check_output("--out", file, inputs); !ok) return ok;
   train.mask = static_cast<train::Mask>(mask_);
   train.targets = static_cast<train::Targets>(targets_);
   train.products = static_cast<train::Products>(products_);

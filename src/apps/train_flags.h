@@ -19,6 +19,7 @@ struct TrainFlags {
   bool fresh = false;
   bool resume = false;
   bool promote = false;
+  std::optional<std::string> judge;  // dump that promotion is judged over
   // Of a new head; what was not given is -1 until finish(), but for the tap, which is then the
   // dump's, and for the words of a head that is fine-tuned, which are then its own.
   int modules = -1;

@@ -170,7 +170,7 @@ Result<void> Engine::State::open_head(const Checkpoint& checkpoint,
 // A head that fits, but was trained for another model. Inside a checkpoint it goes with it.
 void Engine::State::warn_of_another_trunk(const Checkpoint& checkpoint, const std::string& name) {
   const HeadConfig& config = head_in_use.info.config;
-  const std::string digest = config.trunk_sha256.empty() ? "" : checkpoint.sha256().value_or("");
+  const std::string digest = config.trunk_sha256.empty() ? "" : checkpoint.trunk_sha256();
   if (!head_in_use.in_checkpoint && config.trunk_sha256 != digest) {
     warnings.push_back(fmt::format(
         "{} was trained for a model with the SHA-256 {}, and this one has {}; what it drafts may "
@@ -230,7 +230,7 @@ const std::string& Engine::model_sha256() const {
   std::call_once(state_->sha256_once, [this] {
     if (state_->path.empty()) return;
     const auto checkpoint = Checkpoint::open(state_->path);
-    if (checkpoint) state_->sha256 = checkpoint->sha256().value_or("");
+    if (checkpoint) state_->sha256 = checkpoint->trunk_sha256();
   });
   return state_->sha256;
 }

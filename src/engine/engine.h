@@ -142,7 +142,8 @@ struct GenerationStats : RoundCounts {
 struct HeadInUse {
   std::filesystem::path file;  // of its own, or the checkpoint
   bool in_checkpoint = false;
-  std::string sha256;  // of the file; in a checkpoint of the names and bytes of its tensors
+  std::string
+      sha256;  // of the file; in a checkpoint of its settings and its tensors' names and bytes
   HeadInfo info;
 };
 

@@ -232,8 +232,6 @@ Result<ExportSummary> export_model(const fs::path& model, const ExportOptions& o
                              static_cast<uint64_t>(rows.bytes()) + text_bytes + kForNames);
       !room)
     return room.error();
-  auto sha256 = source->sha256();
-  if (!sha256) return sha256.error();
   for (const auto& [name, text] : plan->texts) {
     if (auto done = write_text_file(folder->temporary() / name, text); !done) return done.error();
     summary.files.push_back((folder->path() / name).string());
@@ -251,7 +249,7 @@ Result<ExportSummary> export_model(const fs::path& model, const ExportOptions& o
   if (auto same = compare_tokenizers(*source, *written); !same) return same.error();
   if (auto done = folder->commit(); !done) return done.error();
   summary.family = plan->family;
-  summary.model_sha256 = std::move(*sha256);
+  summary.model_sha256 = source->trunk_sha256();
   summary.left_out = plan->contents.left_out;
   return summary;
 }

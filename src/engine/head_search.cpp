@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/sha256.h"
+#include "fmt/format.h"
 #include "io/shown.h"
 #include "io/weight_file.h"
 #include "models/head_check.h"
@@ -14,17 +15,21 @@ namespace paceline {
 namespace fs = std::filesystem;
 namespace {
 
-std::string digest_of(const Checkpoint& checkpoint) {
+void add(Sha256& sum, std::string_view text) { sum.update(std::as_bytes(std::span(text))); }
+
+std::string digest_of(const HeadConfig& config, const Checkpoint& checkpoint) {
   std::vector<const Tensor*> tensors;
   for (const Tensor& tensor : checkpoint.tensors())
     if (is_head_tensor(tensor.name)) tensors.push_back(&tensor);
   std::ranges::sort(tensors, {}, [](const Tensor* t) -> const std::string& { return t->name; });
-  Sha256 digest;
+  Sha256 sum;
+  for (const auto& [key, value] : head_metadata(config))
+    add(sum, fmt::format("{} {}\n", key, value));
   for (const Tensor* tensor : tensors) {
-    digest.update(std::as_bytes(std::span(tensor->name)));
-    digest.update(tensor->data);
+    add(sum, tensor->name);
+    sum.update(tensor->data);
   }
-  return digest.finish();
+  return sum.finish();
 }
 
 fs::path program_heads_folder() {
@@ -87,7 +92,8 @@ class Search {
     if (!fits) return fail(checkpoint_.path(), fits.error());
     auto head = read_head(checkpoint_);
     if (!head) return fail(checkpoint_.path(), head.error());
-    result_.found = FoundHead{std::move(*head), checkpoint_.path(), true, digest_of(checkpoint_)};
+    const std::string sha256 = digest_of(head->config, checkpoint_);
+    result_.found = FoundHead{std::move(*head), checkpoint_.path(), true, sha256};
   }
 
   void take_file(const fs::path& path) {
@@ -109,7 +115,7 @@ class Search {
     for (const fs::path& path : files_in(folder, ".safetensors")) {
       const auto config = read_head_config(path);
       if (!config || config->trunk_sha256.empty()) continue;
-      if (config->trunk_sha256 != checkpoint_.sha256().value_or("")) continue;
+      if (config->trunk_sha256 != checkpoint_.trunk_sha256()) continue;
       return take_file(path);
     }
   }

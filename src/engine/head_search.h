@@ -17,7 +17,8 @@ struct FoundHead {
   HeadTensors tensors;
   std::filesystem::path file;  // of its own, or the checkpoint
   bool in_checkpoint = false;
-  std::string sha256;  // of the file; in a checkpoint of the names and bytes of its tensors
+  std::string
+      sha256;  // of the file; in a checkpoint of its settings and its tensors' names and bytes
 };
 
 struct HeadSearch {

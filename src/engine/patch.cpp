@@ -31,10 +31,10 @@ Result<fs::path> real_folder(const fs::path& path) {
   return folder;
 }
 
-Result<std::string> digest_of(const fs::path& model) {
+Result<std::string> trunk_of(const fs::path& model) {
   const auto checkpoint = Checkpoint::open(model);
   if (!checkpoint) return checkpoint.error();
-  return checkpoint->sha256();
+  return checkpoint->trunk_sha256();
 }
 
 Result<void> stage_files(const FolderPatch& patch, const CheckedHead& head,
@@ -65,25 +65,22 @@ Result<PatchSummary> patch_in_place(const fs::path& folder, const PatchOptions& 
   if (!before) return before.error();
   const auto checkpoint = Checkpoint::open(folder);
   if (!checkpoint) return checkpoint.error();
-  auto digest = checkpoint->sha256();
-  if (!digest) return digest.error();
-  const std::string& pristine = edit->journal().sha256.empty() ? *digest : edit->journal().sha256;
-  const auto head = check_head_file(options.head, *checkpoint, pristine);
+  const auto head = check_head_file(options.head, *checkpoint);
   if (!head) return head.error();
   const auto patch = plan_folder_patch(folder, *before, *head);
   if (!patch) return patch.error();
   if (auto allowed = check_writable(folder, patch->names()); !allowed) return allowed.error();
   if (auto room = check_room(folder, patch->bytes_to_write(*head)); !room) return room.error();
 
-  edit->set_pristine_sha256(pristine);
+  PatchSummary summary;
+  summary.sha256_before = checkpoint->trunk_sha256();
+  edit->set_trunk_sha256(summary.sha256_before);
   if (auto staged = stage_files(*patch, *head, options.stop, *edit); !staged) return staged.error();
   auto done = edit->commit([&] { return check_patched(folder, *before, *head); });
   if (!done) return done.error();
 
-  PatchSummary summary;
-  summary.sha256_before = std::move(*digest);
   summary.head_sha256 = head->sha256;
-  auto after = digest_of(folder);
+  auto after = trunk_of(folder);
   if (!after) return after.error();
   summary.sha256_after = std::move(*after);
   for (const std::string& name : {std::string(kHeadShard), std::string(kIndexName)})
@@ -152,7 +149,7 @@ Result<PatchSummary> patch_to_new_folder(const fs::path& folder, const PatchOpti
     // Before gigabytes are copied.
     const auto checkpoint = Checkpoint::open(folder);
     if (!checkpoint) return checkpoint.error();
-    if (auto head = check_head_file(options.head, *checkpoint, ""); !head) return head.error();
+    if (auto head = check_head_file(options.head, *checkpoint); !head) return head.error();
   }
   auto out = OutputFolder::create(options.out, "--out");
   if (!out) return out.error();
@@ -186,9 +183,7 @@ Result<PatchSummary> patch_gguf(const PatchOptions& options) {
                     "patch that");
   const auto checkpoint = Checkpoint::open(options.model);
   if (!checkpoint) return checkpoint.error();
-  auto digest = checkpoint->sha256();
-  if (!digest) return digest.error();
-  const auto head = check_head_file(options.head, *checkpoint, *digest);
+  const auto head = check_head_file(options.head, *checkpoint);
   if (!head) return head.error();
   const fs::path side = head_side_file(options.model);
   const fs::path folder = side.has_parent_path() ? side.parent_path() : fs::path(".");
@@ -199,10 +194,11 @@ Result<PatchSummary> patch_gguf(const PatchOptions& options) {
     return allowed.error();
   if (auto room = check_room(folder, head->file.map.bytes().size()); !room) return room.error();
   if (auto done = copy_whole_file(head->file.path, side, options.stop); !done) return done.error();
+  const std::string trunk = checkpoint->trunk_sha256();
   return PatchSummary{.files_written = {side.native()},
                       .files_removed = {},
-                      .sha256_before = *digest,
-                      .sha256_after = *digest,
+                      .sha256_before = trunk,
+                      .sha256_after = trunk,
                       .head_sha256 = head->sha256,
                       .warnings = head->warnings};
 }
@@ -214,15 +210,15 @@ Result<PatchSummary> unpatch_gguf(const fs::path& model) {
     return error_at(model, ErrorCode::NotFound,
                     fmt::format("nothing to take out, there is no {}", shown_path(side)));
   if (auto ours = refuse_foreign(side); !ours) return ours.error();
-  auto digest = digest_of(model);
-  if (!digest) return digest.error();
+  auto trunk = trunk_of(model);
+  if (!trunk) return trunk.error();
   if (!fs::remove(side, failure) || failure)
     return error_at(side, ErrorCode::Io, "cannot be removed: " + failure.message());
   (void)sync_folder(side.parent_path());
   return PatchSummary{.files_written = {},
                       .files_removed = {side.native()},
-                      .sha256_before = *digest,
-                      .sha256_after = *digest,
+                      .sha256_before = *trunk,
+                      .sha256_after = *trunk,
                       .head_sha256 = {},
                       .warnings = {}};
 }
@@ -233,17 +229,17 @@ Result<PatchSummary> unpatch_folder(const fs::path& given) {
   bool exists = false;
   const auto journal = read_patch_journal(*folder, &exists);
   PatchSummary summary;
-  if (journal && exists && journal->whole) summary.sha256_before = digest_of(*folder).value_or("");
+  if (journal && exists && journal->whole) summary.sha256_before = trunk_of(*folder).value_or("");
   const auto done = restore_folder(*folder);
   if (!done) return done.error();
   for (const std::string& name : done->restored) summary.files_written.push_back(*folder / name);
   for (const std::string& name : done->removed) summary.files_removed.push_back(*folder / name);
-  summary.sha256_after = digest_of(*folder).value_or("");
-  if (journal && !journal->sha256.empty() && summary.sha256_after != journal->sha256)
+  summary.sha256_after = trunk_of(*folder).value_or("");
+  if (journal && !journal->trunk_sha256.empty() && summary.sha256_after != journal->trunk_sha256)
     summary.warnings.push_back(fmt::format(
-        "{}: the patched files are what they were, others have changed since (SHA-256 {} before "
-        "the patch)",
-        shown_path(*folder), journal->sha256));
+        "{}: the patched files are what they were, others have changed since (the trunk's SHA-256 "
+        "was {} before the patch)",
+        shown_path(*folder), journal->trunk_sha256));
   return summary;
 }
 

@@ -22,7 +22,8 @@ struct PatchOptions {
 
 struct PatchSummary {
   std::vector<std::string> files_written, files_removed;  // paths
-  std::string sha256_before, sha256_after;                // of the checkpoint; empty: not readable
+  // Of the trunk, which a patch leaves what it was; empty: not readable.
+  std::string sha256_before, sha256_after;
   std::string head_sha256;
   std::vector<std::string> warnings;
 };

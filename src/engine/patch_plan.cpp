@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
@@ -23,16 +22,6 @@ using Json = nlohmann::json;  // keys sorted, as indexes have them; linear in th
 
 Error bad(const fs::path& path, const std::string& what) {
   return {ErrorCode::BadFormat, fmt::format("{}: {}", shown_path(path), what)};
-}
-
-const WeightFile& file_of(const Folder& folder, const Tensor& tensor) {
-  const auto holds = [&](const WeightFile& file) {
-    const auto bytes = file.map.bytes();
-    return std::greater_equal<>()(tensor.data.data(), bytes.data()) &&
-           std::less_equal<>()(tensor.data.data() + tensor.data.size(),
-                               bytes.data() + bytes.size());
-  };
-  return *std::ranges::find_if(folder.files, holds);
 }
 
 // Files of the folder that loaders which go by the ending would read, sorted.

@@ -76,7 +76,7 @@ class Search {
 
   // The digest is computed only where somebody asks for it.
   const std::string& sha256() {
-    if (sha256_.empty()) sha256_ = checkpoint_.sha256().value_or("");
+    if (sha256_.empty()) sha256_ = checkpoint_.trunk_sha256();
     return sha256_;
   }
   TrunkStore& found() { return found_; }

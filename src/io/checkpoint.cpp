@@ -11,6 +11,7 @@
 #include "io/folder.h"
 #include "io/gguf_file.h"
 #include "io/shown.h"
+#include "io/trunk_digest.h"
 #include "io/weight_file.h"
 
 namespace paceline {
@@ -23,6 +24,9 @@ struct Checkpoint::State {
   GgufMetadata metadata;        // views into the first file
   std::vector<size_t> by_name;  // indices of tensors, sorted by name
 };
+
+bool is_head_tensor(std::string_view name) { return name.starts_with("mtp."); }
+bool is_head_metadata(std::string_view key) { return key.starts_with("paceline."); }
 
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {
   State& s = *state_;
@@ -109,18 +113,17 @@ const std::string& Checkpoint::chat_template_jinja() const {
 }
 std::span<const std::string> Checkpoint::warnings() const { return state_->contents.warnings; }
 
-Result<std::string> Checkpoint::sha256() const {
+std::string Checkpoint::trunk_sha256() const {
+  if (state_->kind == Kind::Safetensors) return trunk_digest(state_->path, state_->contents);
   const std::vector<WeightFile>& files = state_->contents.files;
-  if (state_->kind == Kind::Gguf && files.size() == 1) return cached_sha256(files.front());
+  if (files.size() == 1) return cached_sha256(files.front());
   std::vector<std::string> lines;  // as sha256sum prints them
-  lines.reserve(files.size() + 1);
+  lines.reserve(files.size());
   for (const WeightFile& file : files)
     lines.push_back(cached_sha256(file) + "  " + file.name + "\n");
-  if (const std::string& config = state_->contents.config_json; !config.empty())
-    lines.push_back(paceline::sha256(std::as_bytes(std::span(config))) + "  config.json\n");
   std::ranges::sort(lines);
   const std::string text = fmt::format("{}", fmt::join(lines, ""));
-  return paceline::sha256(std::as_bytes(std::span(text)));
+  return sha256(std::as_bytes(std::span(text)));
 }
 
 }  // namespace paceline

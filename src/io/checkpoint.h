@@ -33,6 +33,11 @@ struct Tensor {
   int64_t elements() const;
 };
 
+// Whether a tensor is a draft head's, by the `mtp.*` convention, and none of the trunk's; and
+// whether a file says it of a head, `paceline.*`.
+bool is_head_tensor(std::string_view name);
+bool is_head_metadata(std::string_view key);
+
 // Metadata values of a GGUF file, read through conversions that lose nothing: integer() reads every
 // integer type and bools as 0 or 1, number() floats and integers that a double holds exactly,
 // boolean() and text() only their own type. The singular ones read scalars and the plural ones
@@ -70,7 +75,8 @@ class Checkpoint {
   std::span<const Tensor> tensors() const;
   const Tensor* find(std::string_view name) const;  // null when there is none
   const Metadata* metadata() const;                 // GGUF only, else null
-  // `__metadata__` of the safetensors files, of those with one key the first; empty for GGUF.
+  // `__metadata__` of the safetensors files, of those with one key the first; what is said of a
+  // head by those alone that hold some of it. Empty for GGUF.
   const std::map<std::string, std::string>& file_metadata() const;
 
   // MappedFile::read_ahead for bytes of a tensor.
@@ -87,12 +93,12 @@ class Checkpoint {
   // Things worth a warning that are no fault: stray files and the like, a sentence each.
   std::span<const std::string> warnings() const;
 
-  // SHA-256 of the GGUF file; of a split one or a folder, of the sorted lines "digest  name" of its
-  // weight files and config.json, each with a newline: sha256sum FILES | LC_ALL=C sort | sha256sum,
-  // since a folder's settings decide what its weights compute. Computed once
-  // per file state (path, size, time, inode) and remembered in the user's cache folder
-  // (io/weight_file.h).
-  Result<std::string> sha256() const;
+  // The identity of the trunk, 64 hex digits: SHA-256 of a GGUF file; of a split one that of the
+  // sorted lines "digest  name" of its files, each with a newline (sha256sum FILES | LC_ALL=C sort
+  // | sha256sum); of a folder that of the trunk's tensors and config.json, the same whatever head
+  // lies in it (io/trunk_digest.h). Computed once per state of the files (size, time, inode) and
+  // remembered in the user's cache folder (io/weight_file.h).
+  std::string trunk_sha256() const;
 
  private:
   struct State;

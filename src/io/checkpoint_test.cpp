@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -140,7 +141,7 @@ TEST(Checkpoint, TellsAndRemembersTheDigestOfAGgufFile) {
   const CacheFolder cache(folder.path() / "cache folder");
   const std::string bytes = small_gguf(1);
   const fs::path path = folder.write("m.gguf", bytes);
-  const auto digest = [&] { return Checkpoint::open(path)->sha256().value_or("none"); };
+  const auto digest = [&] { return Checkpoint::open(path)->trunk_sha256(); };
   const std::string right = sha256(bytes_of(bytes));
   EXPECT_EQ(digest(), right);
 
@@ -174,36 +175,136 @@ TEST(Checkpoint, NeedsNoCacheFolder) {
   const TemporaryFolder folder;
   const fs::path path = folder.write("m.gguf", small_gguf(1));
   const CacheFolder cache(folder.write("a file", "") / "below");
-  EXPECT_EQ(Checkpoint::open(path)->sha256().value_or("none"), sha256(bytes_of(small_gguf(1))));
+  EXPECT_EQ(Checkpoint::open(path)->trunk_sha256(), sha256(bytes_of(small_gguf(1))));
 }
 
-TEST(Checkpoint, DigestOfAFolderIsThatOfItsFilesDigests) {
-  const TemporaryFolder folder;
-  const CacheFolder cache(folder.path() / "cache");
-  const auto renamed = [](std::string bytes, char name) {
-    bytes.at(10) = name;
-    return bytes;
-  };
-  const std::string one = small_safetensors(1);
-  const std::string two = renamed(small_safetensors(2), 'v');
-  folder.write("in/1.safetensors", one);
-  folder.write("in/sub/2.safetensors", two);
-  folder.write("in/model.safetensors.index.json",
-               R"({"weight_map":{"w":"1.safetensors","v":"sub/2.safetensors"}})");
-  const auto opened = Checkpoint::open(folder.path() / "in");
-  ASSERT_TRUE(opened) << opened.error().message;
-  const std::string line_one = sha256(bytes_of(one)) + "  1.safetensors\n";
-  const std::string line_two = sha256(bytes_of(two)) + "  sub/2.safetensors\n";
-  const std::string lines = line_one < line_two ? line_one + line_two : line_two + line_one;
-  EXPECT_EQ(opened->sha256().value_or("none"), sha256(bytes_of(lines)));
+// A folder of float32 vectors: what lies in which file is the test's to choose.
+class TrunkFolder {
+ public:
+  using Vectors = std::vector<std::pair<std::string, std::vector<float>>>;
 
-  // Other settings, another model.
-  const std::string config = R"({"rope_theta": 1})";
-  folder.write("in/config.json", config);
-  std::vector<std::string> all = {line_one, line_two, sha256(bytes_of(config)) + "  config.json\n"};
-  std::sort(all.begin(), all.end());
-  EXPECT_EQ(Checkpoint::open(folder.path() / "in")->sha256().value_or("none"),
-            sha256(bytes_of(all[0] + all[1] + all[2])));
+  // In the order given, with an index where there are several files.
+  void write(const std::vector<std::pair<std::string, Vectors>>& files) {
+    fs::remove_all(folder_.path() / "in");
+    std::string weight_map;
+    for (const auto& [file, vectors] : files) {
+      std::string header, data;
+      for (const auto& [name, values] : vectors) {
+        const size_t begin = data.size();
+        data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+        header += std::string(header.empty() ? "" : ",") + "\"" + name +
+                  R"(":{"dtype":"F32","shape":[)" + std::to_string(values.size()) +
+                  R"(],"data_offsets":[)" + std::to_string(begin) + "," +
+                  std::to_string(data.size()) + "]}";
+        weight_map += (weight_map.empty() ? "\"" : ",\"") + name + "\":\"" + file + "\"";
+      }
+      folder_.write("in/" + file, safetensors_bytes("{" + header + "}", data));
+    }
+    if (files.size() > 1)
+      folder_.write("in/model.safetensors.index.json", R"({"weight_map":{)" + weight_map + "}}");
+    folder_.write("in/config.json", "{}");
+  }
+  fs::path write(const std::string& name, const std::string& text) {
+    return folder_.write("in/" + name, text);
+  }
+  std::string digest() const {
+    const auto opened = Checkpoint::open(folder_.path() / "in");
+    EXPECT_TRUE(opened) << opened.error().message;
+    return opened ? opened->trunk_sha256() : "none";
+  }
+  fs::path path() const { return folder_.path() / "in"; }
+  fs::path cache() const { return folder_.path() / "cache"; }
+
+ private:
+  TemporaryFolder folder_;
+  CacheFolder cache_folder_{folder_.path() / "cache"};
+};
+
+const TrunkFolder::Vectors kTrunk = {{"b", {1, 2}}, {"a", {3}}};
+
+TEST(Checkpoint, TheDigestOfAFolderIsThatOfItsTensorsByNameAndItsSettings) {
+  TrunkFolder folder;
+  folder.write({{"model.safetensors", kTrunk}});
+  const float values[] = {3, 1, 2};
+  const std::string bytes(reinterpret_cast<const char*>(values), sizeof(values));
+  const std::string tensors =
+      "1 a F32 1 4\n" + bytes.substr(0, 4) + "1 b F32 2 8\n" + bytes.substr(4);
+  const std::string lines =
+      sha256(bytes_of(tensors)) + "  tensors\n" + sha256(bytes_of("{}")) + "  config.json\n";
+  EXPECT_EQ(folder.digest(), sha256(bytes_of(lines)));
+}
+
+TEST(Checkpoint, FilesAndHeadsAreNoPartOfATrunksDigest) {
+  TrunkFolder folder;
+  folder.write({{"model.safetensors", kTrunk}});
+  const std::string alone = folder.digest();
+  const TrunkFolder::Vectors head = {{"mtp.fc.weight", {7, 8}}, {"mtp.norm.weight", {9}}};
+  const TrunkFolder::Vectors other = {{"mtp.fc.weight", {7, 9}}};
+  folder.write({{"model.safetensors", kTrunk}, {"mtp.safetensors", head}});
+  EXPECT_EQ(folder.digest(), alone);
+  folder.write({{"model.safetensors", kTrunk}, {"mtp.safetensors", other}});
+  EXPECT_EQ(folder.digest(), alone);
+  folder.write({{"model.safetensors", {kTrunk[1], head[0], kTrunk[0], head[1]}}});
+  EXPECT_EQ(folder.digest(), alone);
+  folder.write({{"1.safetensors", {head[0], kTrunk[0]}}, {"2.safetensors", {kTrunk[1]}}});
+  EXPECT_EQ(folder.digest(), alone);
+  folder.write({{"2.safetensors", {kTrunk[0], kTrunk[1]}}, {"3.safetensors", {head[0]}}});
+  EXPECT_EQ(folder.digest(), alone);
+}
+
+TEST(Checkpoint, WhatATrunkComputesWithIsPartOfItsDigest) {
+  TrunkFolder folder;
+  folder.write({{"model.safetensors", kTrunk}});
+  std::vector<std::string> digests = {folder.digest()};
+  const std::vector<TrunkFolder::Vectors> others = {
+      {{"b", {1, 2.0000002f}}, {"a", {3}}},      // one bit of a value
+      {{"b", {1, 2}}, {"c", {3}}},               // a name
+      {{"b", {1}}, {"a", {3}}, {"b2", {2}}},     // the same bytes, cut otherwise
+      {{"b", {1, 2}}, {"a", {3}}, {"mt", {9}}},  // more, and no head
+      {{"b", {1, 2}}},
+      {{"a", {1, 2}}, {"b", {3}}}};
+  for (const TrunkFolder::Vectors& vectors : others) {
+    folder.write({{"model.safetensors", vectors}});
+    digests.push_back(folder.digest());
+  }
+  folder.write({{"model.safetensors", kTrunk}});
+  folder.write("config.json", R"({"rope_theta": 1})");
+  digests.push_back(folder.digest());
+  fs::remove(folder.path() / "config.json");
+  digests.push_back(folder.digest());
+  // Half as many values of twice the bytes' width, and the same bytes.
+  std::string file = read_whole(folder.path() / "model.safetensors");
+  file.replace(file.find("F32"), 3, "F16").replace(file.find("[2]"), 3, "[4]");
+  folder.write("model.safetensors", file);
+  digests.push_back(folder.digest());
+  std::ranges::sort(digests);
+  EXPECT_EQ(std::ranges::unique(digests).size(), 0u);
+}
+
+TEST(Checkpoint, TheDigestOfAFolderIsRememberedForTheStateOfItsTrunk) {
+  TrunkFolder folder;
+  folder.write({{"model.safetensors", kTrunk}, {"mtp.safetensors", {{"mtp.fc.weight", {7}}}}});
+  const std::string right = folder.digest();
+  const fs::path record = fs::directory_iterator(folder.cache() / "paceline/trunk")->path();
+  std::string text = read_whole(record);
+  text.replace(text.find(' ') + 1, 64, std::string(64, 'a'));
+  const auto forge = [&] { std::ofstream(record) << text; };
+  forge();
+  const std::string believed = folder.digest();
+  EXPECT_NE(believed, right);
+
+  folder.write("mtp.safetensors", read_whole(folder.path() / "mtp.safetensors"));
+  EXPECT_EQ(folder.digest(), believed);  // a head that is written anew changes nothing
+  // The same file in another state; the same file, of which the index takes less.
+  fs::last_write_time(folder.path() / "model.safetensors",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_EQ(folder.digest(), right);
+  forge();
+  folder.write("model.safetensors.index.json",
+               R"({"weight_map":{"a":"model.safetensors","mtp.fc.weight":"mtp.safetensors"}})");
+  const std::string less = folder.digest();
+  EXPECT_NE(less, right);
+  EXPECT_NE(less, believed);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -156,11 +158,19 @@ class FolderReader {
     if (contents->tensors.empty()) {
       return Error{ErrorCode::BadFormat, fmt::format("{}: no tensors", shown_path(file->path))};
     }
+    take_metadata(*contents, contents->tensors);
     folder_.tensors = std::move(contents->tensors);
-    folder_.metadata.insert(contents->metadata.begin(), contents->metadata.end());
     folder_.files.push_back(std::move(*file));
     warn_of_strays(names, std::vector<std::string_view>{chosen});
     return {};
+  }
+
+  // A file may still speak of a head that lay in it once. used: of its tensors.
+  void take_metadata(const SafetensorsContents& file, std::span<const Tensor> used) {
+    const bool holds_head =
+        std::ranges::any_of(used, [](const Tensor& t) { return is_head_tensor(t.name); });
+    for (const auto& [key, value] : file.metadata)
+      if (holds_head || !is_head_metadata(key)) folder_.metadata.emplace(key, value);
   }
 
   static bool is_one_set(const std::vector<std::string>& names) {
@@ -190,7 +200,7 @@ class FolderReader {
       if (!file) return file.error();
       auto contents = read_safetensors(file->map.bytes(), shown_path(file->path));
       if (!contents) return contents.error();
-      folder_.metadata.insert(contents->metadata.begin(), contents->metadata.end());
+      take_metadata(*contents, contents->tensors);
       for (Tensor& tensor : contents->tensors) {
         const auto [place, is_new] = places.emplace(tensor.name, name);
         if (!is_new) {
@@ -286,7 +296,7 @@ class FolderReader {
     auto contents = read_safetensors(file->map.bytes(), shown_path(file->path));
     if (!contents) return contents.error();
     std::vector<std::string> unnamed;
-    folder_.metadata.insert(contents->metadata.begin(), contents->metadata.end());
+    const size_t n_before = folder_.tensors.size();
     for (Tensor& tensor : contents->tensors) {
       const auto entry = std::ranges::lower_bound(index, tensor.name, {}, &IndexedTensor::tensor);
       if (entry != index.end() && entry->tensor == tensor.name && entry->file == file->name) {
@@ -296,6 +306,7 @@ class FolderReader {
         unnamed.push_back(quoted_name(tensor.name));
       }
     }
+    take_metadata(*contents, std::span(folder_.tensors).subspan(n_before));
     if (!unnamed.empty()) {
       folder_.warnings.push_back(fmt::format(
           "{}: {} does not place these tensors of the file there, they are not used: {}",
@@ -347,6 +358,16 @@ Result<Folder> open_folder(const fs::path& path, Unfinished unfinished) {
   if (unfinished == Unfinished::Refused)
     if (auto whole = refuse_unfinished(path); !whole) return whole.error();
   return FolderReader(path).read();
+}
+
+const WeightFile& file_of(const Folder& folder, const Tensor& tensor) {
+  const auto holds = [&](const WeightFile& file) {
+    const auto bytes = file.map.bytes();
+    return std::greater_equal<>()(tensor.data.data(), bytes.data()) &&
+           std::less_equal<>()(tensor.data.data() + tensor.data.size(),
+                               bytes.data() + bytes.size());
+  };
+  return *std::ranges::find_if(folder.files, holds);
 }
 
 }  // namespace paceline

@@ -14,7 +14,7 @@ namespace paceline {
 struct Folder {
   std::vector<WeightFile> files;                // sorted by name
   std::vector<Tensor> tensors;                  // file by file, within one by offset
-  std::map<std::string, std::string> metadata;  // of the files; of two values the first
+  std::map<std::string, std::string> metadata;  // of the files, as Checkpoint::file_metadata()
   std::string config_json;
   std::string generation_config_json;
   std::string tokenizer_json;
@@ -43,6 +43,9 @@ struct Folder {
 enum class Unfinished { Refused, Allowed };
 Result<Folder> open_folder(const std::filesystem::path& path,
                            Unfinished unfinished = Unfinished::Refused);
+
+// The file that holds a tensor of the folder.
+const WeightFile& file_of(const Folder& folder, const Tensor& tensor);
 
 // The name of the index, and of weights that are one file.
 inline constexpr const char* kIndexName = "model.safetensors.index.json";

@@ -90,7 +90,7 @@ std::string journal_text(const PatchJournal& journal) {
   }
   const Json json{{"format", kFormat},
                   {"state", journal.whole ? "patched" : "unfinished"},
-                  {"sha256", journal.sha256},
+                  {"trunk_sha256", journal.trunk_sha256},
                   {"files", std::move(files)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -114,7 +114,7 @@ Result<PatchJournal> parse_journal(const std::string& text, const fs::path& path
     return bad("no journal of a patch, or one of another version");
   PatchJournal journal;
   journal.whole = text_of(json, "state") == "patched";
-  journal.sha256 = text_of(json, "sha256");
+  journal.trunk_sha256 = text_of(json, "trunk_sha256");
   for (const Json& entry : json["files"]) {
     const std::string name = text_of(entry, "name");
     const std::string was = text_of(entry, "was");
@@ -338,7 +338,7 @@ Result<void> FolderEdit::commit(const std::function<Result<void>()>& look) {
   PatchJournal journal = journal_;
   if (auto kept = keep_pristine(journal); !kept) return kept;
   journal.whole = false;
-  if (journal.sha256.empty()) journal.sha256 = sha256_;
+  if (journal.trunk_sha256.empty()) journal.trunk_sha256 = trunk_sha256_;
   begun_ = true;  // from here on it may be on disk
   auto done = write_journal(folder_, journal);
   if (done) done = apply();

@@ -41,7 +41,7 @@ struct PristineFile {
 
 struct PatchJournal {
   bool whole = false;
-  std::string sha256;                         // of the pristine checkpoint, as the editor gave it
+  std::string trunk_sha256;                   // as the editor gave it at the first edit
   std::map<std::string, PristineFile> files;  // by name in the folder
 };
 
@@ -80,7 +80,7 @@ class FolderEdit {
 
   const PatchJournal& journal() const { return journal_; }
   // For the journal.
-  void set_pristine_sha256(std::string sha256) { sha256_ = std::move(sha256); }
+  void set_trunk_sha256(std::string sha256) { trunk_sha256_ = std::move(sha256); }
 
   // Where the new file `name` is to be written; it takes its place in commit(), in the order of
   // these calls and of remove().
@@ -110,7 +110,7 @@ class FolderEdit {
   std::filesystem::path folder_;
   FolderLock lock_;
   PatchJournal journal_;  // as it was on disk
-  std::string sha256_;
+  std::string trunk_sha256_;
   bool had_journal_ = false;
   bool begun_ = false;  // the journal on disk is "unfinished"
   std::vector<Step> steps_;

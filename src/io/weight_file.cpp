@@ -17,26 +17,21 @@ namespace paceline {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kKind = "sha256";
-
 // Empty where the path has no absolute form.
-std::string key_of(const fs::path& file) {
+std::string key_of(const fs::path& path) {
   std::error_code failure;
-  const fs::path absolute = fs::absolute(file, failure);
+  const fs::path absolute = fs::absolute(path, failure);
   return failure ? std::string() : absolute.native();
 }
 
-// A record is one line: "size mtime_ns inode digest".
-std::string record(const FileStamp& stamp, std::string_view digest) {
-  return fmt::format("{} {} {} {}", stamp.size, stamp.mtime_ns, stamp.inode, digest);
-}
-
-std::optional<std::string> remembered(const std::string& key, const FileStamp& stamp) {
+// A record is one line: "state digest".
+std::optional<std::string> remembered(std::string_view kind, const std::string& key,
+                                      const std::string& state) {
   constexpr size_t kDigits = 64;
-  const auto line = recall(kKind, key);
+  const auto line = recall(kind, key);
   if (!line || line->size() < kDigits) return std::nullopt;
   const std::string digest = line->substr(line->size() - kDigits);
-  if (*line != record(stamp, digest)) return std::nullopt;
+  if (*line != state + " " + digest) return std::nullopt;
   if (digest.find_first_not_of("0123456789abcdef") != std::string::npos) return std::nullopt;
   return digest;
 }
@@ -66,16 +61,22 @@ Result<WeightFile> open_weight_file(const fs::path& path, std::string name) {
   return file;
 }
 
-std::string cached_sha256(const WeightFile& file) {
-  const std::string key = key_of(file.path);
-  if (!key.empty()) {
-    if (auto digest = remembered(key, file.stamp)) return *std::move(digest);
-  }
-  std::string digest = sha256(file.map.bytes());
-  if (!key.empty() && file.map.bytes().size() == file.stamp.size) {
-    remember(kKind, key, record(file.stamp, digest));
-  }
+std::string remembered_digest(std::string_view kind, const fs::path& path, const std::string& state,
+                              const std::function<std::string()>& compute) {
+  const std::string key = state.empty() ? std::string() : key_of(path);
+  if (key.empty()) return compute();
+  if (auto digest = remembered(kind, key, state)) return *std::move(digest);
+  std::string digest = compute();
+  remember(kind, key, state + " " + digest);
   return digest;
+}
+
+std::string cached_sha256(const WeightFile& file) {
+  const FileStamp& stamp = file.stamp;
+  std::string state;  // none where the file was changed while it was opened
+  if (file.map.bytes().size() == stamp.size)
+    state = fmt::format("{} {} {}", stamp.size, stamp.mtime_ns, stamp.inode);
+  return remembered_digest("sha256", file.path, state, [&] { return sha256(file.map.bytes()); });
 }
 
 }  // namespace paceline

@@ -101,8 +101,7 @@ Result<std::vector<HeadShape>> head_shapes(const Checkpoint& trunk, int modules)
   return dense_head_shapes(settled(*config, trunk), modules);
 }
 
-Result<CheckedHead> check_head_file(const std::filesystem::path& path, const Checkpoint& trunk,
-                                    const std::string& trunk_sha256) {
+Result<CheckedHead> check_head_file(const std::filesystem::path& path, const Checkpoint& trunk) {
   const auto trunk_config = read_config(trunk);
   if (!trunk_config) return trunk_config.error();
   auto config = read_head_config(path);
@@ -134,10 +133,10 @@ Result<CheckedHead> check_head_file(const std::filesystem::path& path, const Che
 
   CheckedHead head{std::move(*file), std::move(*contents), std::move(*config), {}, {}};
   head.sha256 = cached_sha256(head.file);
-  if (!head.config.trunk_sha256.empty() && head.config.trunk_sha256 != trunk_sha256)
-    head.warnings.push_back(
-        fmt::format("{}: trained for a checkpoint with other bytes (SHA-256 {}); it may draft less",
-                    place, head.config.trunk_sha256));
+  const std::string& made_for = head.config.trunk_sha256;
+  if (!made_for.empty() && made_for != trunk.trunk_sha256())
+    head.warnings.push_back(fmt::format(
+        "{}: trained for another trunk (SHA-256 {}); it may draft less", place, made_for));
   return head;
 }
 

@@ -27,9 +27,7 @@ struct CheckedHead {
 // BadFormat with everything that is wrong: tensors that are missing, that belong to no head of this
 // trunk, of another shape or type than bf16, all zeros (biases may be), with values that are not
 // finite; no tensor at all; a family or a draft vocabulary that is not the trunk's. A head that was
-// trained for a checkpoint of another digest than `trunk_sha256` is worth a warning: it drafts
-// less, and changes no text.
-Result<CheckedHead> check_head_file(const std::filesystem::path& head, const Checkpoint& trunk,
-                                    const std::string& trunk_sha256);
+// trained for another trunk is worth a warning: it drafts less, and changes no text.
+Result<CheckedHead> check_head_file(const std::filesystem::path& head, const Checkpoint& trunk);
 
 }  // namespace paceline

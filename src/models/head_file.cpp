@@ -206,8 +206,6 @@ std::string head_prefix(int module) {
   return module == 0 ? "mtp." : fmt::format("mtp.modules.{}.", module);
 }
 
-bool is_head_tensor(std::string_view name) { return name.starts_with("mtp."); }
-
 Result<HeadTensors> read_head(const fs::path& file) {
   auto open = open_head(file);
   if (!open) return open.error();

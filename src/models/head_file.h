@@ -58,7 +58,6 @@ struct HeadShape {
 
 // "mtp." or "mtp.modules.3."
 std::string head_prefix(int module);
-bool is_head_tensor(std::string_view name);
 
 // A file of its own. NotFound, or BadFormat with every fault of its metadata or the tensor that
 // holds a value that is not finite.

@@ -36,6 +36,13 @@ struct RoundCounts {
   double tokens_per_round() const {
     return rounds > 0 ? static_cast<double>(round_tokens) / static_cast<double>(rounds) : 0;
   }
+  // E: drafts of a round that stand, the sum over depths of the share of rounds in which it stood.
+  double expected() const {
+    double sum = 0;
+    for (const int64_t accepted : accepted_by_depth)
+      if (rounds > 0) sum += static_cast<double>(accepted) / static_cast<double>(rounds);
+    return sum;
+  }
   bool operator==(const RoundCounts&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "base/check.h"
 #include "fmt/format.h"
@@ -27,6 +28,13 @@ Result<LoadedHead> load(const Model& model, const HeadTensors& tensors) {
   if (!workspace) return workspace.error();
   loaded.workspace = std::move(*workspace);
   return loaded;
+}
+
+// Of a given text all of it.
+std::vector<TokenId> prompt_of(const DumpStream& stream) {
+  const auto tokens = stream.tokens.first(stream.given_text ? stream.tokens.size()
+                                                            : static_cast<size_t>(stream.n_prompt));
+  return {tokens.begin(), tokens.end()};
 }
 
 // A head that reads a text's rows one by one, each with the chain of the text's own tokens behind.
@@ -80,6 +88,33 @@ EvaluationPlan plan_evaluation(const TrainingData& data, int64_t tokens, int dep
   return plan;
 }
 
+Result<EvaluationPlan> plan_judgement(const Dump& training, const Dump& judge, int depth,
+                                      CacheType cache) {
+  std::set<std::string_view> ids;
+  std::set<std::vector<TokenId>> prompts;
+  for (int i = 0; i < training.size(); ++i) {
+    const DumpStream stream = training.stream(i);
+    ids.insert(stream.id);
+    prompts.insert(prompt_of(stream));
+  }
+  EvaluationPlan plan{.dump = &judge, .streams = {}, .depth = depth, .cache = cache};
+  bool any = false;
+  for (int i = 0; i < judge.size(); ++i) {
+    const DumpStream stream = judge.stream(i);
+    const bool same_id = ids.contains(stream.id);
+    if (same_id || prompts.contains(prompt_of(stream)))
+      return Error{ErrorCode::BadUsage,
+                   fmt::format("the {} of its stream {} is in the training dump as well; heads are "
+                               "judged over streams that none was trained on",
+                               same_id ? "id" : "prompt", quoted_name(stream.id))};
+    plan.streams.push_back(i);
+    any = any || recorded_text(stream).has_value();
+  }
+  if (!any)
+    return Error{ErrorCode::BadUsage, "it holds no whole stream with an answer before a cycle"};
+  return plan;
+}
+
 std::vector<double> joint_acceptance(const RoundCounts& counts) {
   std::vector<double> shares;
   for (const int64_t accepted : counts.accepted_by_depth)
@@ -100,11 +135,7 @@ std::vector<double> Evaluation::conditional() const {
   return shares;
 }
 
-double Evaluation::expected() const {
-  double sum = 0;
-  for (const double share : joint()) sum += share;
-  return sum;
-}
+double Evaluation::expected() const { return counts.expected(); }
 
 Result<Evaluation> evaluate(const Model& model, const HeadTensors& head, const EvaluationPlan& plan,
                             const std::function<bool()>& stop) {

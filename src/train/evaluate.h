@@ -30,6 +30,12 @@ struct EvaluationPlan {
 EvaluationPlan plan_evaluation(const TrainingData& data, int64_t tokens, int depth,
                                CacheType cache);
 
+// All streams of another dump. BadUsage, naming a stream, where the training dump has its id or its
+// prompt (of a given text: all of it), and where none has an answer. Not of use for a file of
+// records, which knows neither.
+Result<EvaluationPlan> plan_judgement(const Dump& training, const Dump& judge, int depth,
+                                      CacheType cache);
+
 // Rounds in which depths 1 .. d stood, over rounds.
 std::vector<double> joint_acceptance(const RoundCounts& counts);
 

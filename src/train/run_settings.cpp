@@ -38,7 +38,7 @@ Result<void> check_together(const TrainInputs& inputs) {
                               dump.hidden_width, dump.vocab_size, model.info().dim,
                               model.info().vocab_size));
   if (auto ok = check_tap(dump, head); !ok) return ok;
-  if (!inputs.in_checkpoint && !dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
+  if (!dump.model_sha256.empty() && !head.trunk_sha256.empty() &&
       dump.model_sha256 != head.trunk_sha256)
     return refuse(
         fmt::format("the dump was made by a trunk of SHA-256 {}..., the head is for {}...",

@@ -25,9 +25,6 @@ struct TrainInputs {
   std::filesystem::path out;  // where the best head stands; OUT.run holds the run while it goes on
   bool resume = false;        // take up what OUT.run holds
   bool in_place = false;      // `start` was read from OUT, which the run writes over
-  // `start` was read from the trunk's own files, whose digest is another since it lies among them:
-  // it names the one of before, and so does what is trained from it.
-  bool in_checkpoint = false;
   std::string head_sha256 = {};  // of the file that `start` was read from; "" of a new head
 };
 
