@@ -37,7 +37,7 @@ struct CollectFlags {
   std::optional<std::string> records;
   std::optional<std::string> head;
   int depth = -1;  // of recorded drafts; -1: probes where there is a head
-  int batch = 16;
+  int batch = 32;
   int limit = std::numeric_limits<int>::max();
 
   Result<void> check() const;
@@ -246,7 +246,7 @@ int collect(Args args) {
                 fmt::format("its drafts a round, recorded with every answer (default: {} with one "
                             "answer in {}, where there is a head)",
                             kProbeDepth, kProbeEvery));
-  flags.integer("--batch", given.batch, 1, 128, "sequences side by side (default: 16)");
+  flags.integer("--batch", given.batch, 1, 128, "sequences side by side (default: 32)");
   flags.integer("--limit", given.limit, 1, std::numeric_limits<int>::max(),
                 "take the first N prompts or pieces only");
   flags.group("Output");

@@ -263,7 +263,8 @@ class Engine {
   // tokens, whatever ran before or runs beside them.
   Result<Generation> start(const Request& request) const;
 
-  // Reads what several requests begin with. At least one token, and room behind them (TooLarge).
+  // Reads what several requests begin with: at least one token (BadUsage), and room in the context
+  // behind them (TooLarge).
   Result<std::shared_ptr<const Beginning>> read_beginning(std::span<const TokenId> ids) const;
 
   // Whether a block gives what a chain gives, for this trunk, binary, instruction set and number of

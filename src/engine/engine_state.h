@@ -9,6 +9,7 @@
 #include "engine/beginning.h"
 #include "engine/engine.h"
 #include "engine/prefix_cache.h"
+#include "engine/request.h"
 #include "kernels/choose.h"
 #include "spec/head_drafter.h"
 #include "spec/store_builder.h"
@@ -41,6 +42,7 @@ struct Engine::State {
                                    int capacity) const;
   Result<std::unique_ptr<HeadDrafter>> make_head_drafter(std::unique_ptr<HeadState> begun,
                                                          int capacity) const;
+  RequestLimits limits() const;
   // What drafts for a request when the gate lets it.
   DrafterKind drafter_for(const Request& request) const;
   bool has_head_in(DrafterKind kind) const;

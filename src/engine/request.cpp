@@ -20,19 +20,28 @@ Result<void> check_ids(std::span<const TokenId> ids, const char* what, int vocab
   return {};
 }
 
+// what: "the prompt"
+Result<void> check_tokens(std::span<const TokenId> ids, const char* what,
+                          const RequestLimits& limits) {
+  if (ids.empty()) return bad(fmt::format("{} is empty; at least one token is needed", what));
+  if (auto ok = check_ids(ids, what, limits.vocab_size); !ok) return ok;
+  if (ids.size() < static_cast<size_t>(limits.context)) return {};
+  return Error{ErrorCode::TooLarge,
+               fmt::format("{} has {} tokens, which leaves no room for an answer in a context of "
+                           "{}; shorten it or ask for a larger context",
+                           what, ids.size(), limits.context)};
+}
+
 }  // namespace
 
+Result<void> check_beginning(std::span<const TokenId> ids, const RequestLimits& limits) {
+  return check_tokens(ids, "the beginning of prompts", limits);
+}
+
 Result<void> check_request(const Request& request, const RequestLimits& limits) {
-  if (request.prompt.empty()) return bad("the prompt is empty; at least one token is needed");
-  if (auto ids = check_ids(request.prompt, "the prompt", limits.vocab_size); !ids) return ids;
+  if (auto prompt = check_tokens(request.prompt, "the prompt", limits); !prompt) return prompt;
   if (auto ids = check_ids(request.script, "the script of drafts", limits.vocab_size); !ids) {
     return ids;
-  }
-  if (request.prompt.size() >= static_cast<size_t>(limits.context)) {
-    return Error{ErrorCode::TooLarge,
-                 fmt::format("the prompt has {} tokens, which leaves no room for an answer in a "
-                             "context of {}; shorten it or ask for a larger context",
-                             request.prompt.size(), limits.context)};
   }
   if (request.beginning != nullptr) {
     const auto begins = request.beginning->ids();

@@ -16,6 +16,9 @@ struct RequestLimits {
 // BadUsage naming the field, or TooLarge for a prompt that leaves no room for an answer.
 Result<void> check_request(const Request& request, const RequestLimits& limits);
 
+// The same of what prompts are to begin with.
+Result<void> check_beginning(std::span<const TokenId> ids, const RequestLimits& limits);
+
 // What a round of the request has room for, with this drafter. Scripts are chains, and so is what
 // is drafted for a row sink.
 Depth depth_for(const Request& request, DrafterKind kind);

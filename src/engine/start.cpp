@@ -77,6 +77,13 @@ Result<Begun> Engine::State::begin_sequence(const Request& request, int budget, 
   return Begun{std::move(*made), nullptr};
 }
 
+RequestLimits Engine::State::limits() const {
+  return {.vocab_size = model->info().vocab_size,
+          .context = context,
+          .has_tokenizer = tokenizer != nullptr,
+          .no_head = no_head};
+}
+
 DrafterKind Engine::State::drafter_for(const Request& request) const {
   if (request.depth == 0) return DrafterKind::None;
   if (request.drafter != DrafterKind::Auto) return request.drafter;
@@ -141,15 +148,13 @@ Result<void> Engine::State::take_pass_memory() {
 
 Result<std::shared_ptr<const Beginning>> Engine::read_beginning(
     std::span<const TokenId> ids) const {
+  if (auto checked = check_beginning(ids, state_->limits()); !checked) return checked.error();
   if (auto taken = state_->take_pass_memory(); !taken) return taken.error();
   return Beginning::read(*state_->model, state_->cache, *state_->workspace, ids);
 }
 
 Result<Generation> Engine::start(const Request& request) const {
-  const RequestLimits limits = {.vocab_size = state_->model->info().vocab_size,
-                                .context = state_->context,
-                                .has_tokenizer = state_->tokenizer != nullptr,
-                                .no_head = state_->no_head};
+  const RequestLimits limits = state_->limits();
   if (auto checked = check_request(request, limits); !checked) return checked.error();
 
   const int n_prompt = static_cast<int>(request.prompt.size());
