@@ -14,16 +14,25 @@ namespace {
 #if defined(PACELINE_LANES_AVX512)
 inline constexpr int kFloatRows = 6;
 inline constexpr int kQuantRows = 8;
+#if defined(PACELINE_LANES_VNNI)
+// More rows than those take tiles in pairs: a word of activations is broadcast once for both, where
+// broadcasts, one a product, would keep the load ports as busy as the products do theirs.
+inline constexpr int kPairRows = 6;
+#else
+inline constexpr int kPairRows = 0;
+#endif
 inline constexpr int kNibbleUnroll = 1;
 constexpr int float_tiles(int) { return 4; }
 #elif defined(PACELINE_LANES_AVX2)
 inline constexpr int kFloatRows = 5;  // a sixth row of bf16 no longer fits the registers
 inline constexpr int kQuantRows = 6;
+inline constexpr int kPairRows = 0;
 inline constexpr int kNibbleUnroll = 3;  // a block's sums as one piece of code: a tenth faster
 constexpr int float_tiles(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 #else  // nothing to keep in registers: as little code as possible
 inline constexpr int kFloatRows = 1;
 inline constexpr int kQuantRows = 1;
+inline constexpr int kPairRows = 0;
 inline constexpr int kNibbleUnroll = 1;
 constexpr int float_tiles(int) { return 1; }
 #endif
@@ -216,42 +225,57 @@ LANES_INLINE int32_t word(const int8_t* q) {
 
 // A block of a tile: 16 scales, for Q4_1 16 minima, then 32 x 16 weights as vectors of 16 outputs
 // by 4 inputs. A vector of nibbles holds inputs 4v .. 4v + 3 low and 16 + 4v .. 16 + 4v + 3 high.
+// add: the same block of T tiles, `tile_bytes` apart, for R rows.
 struct BlockQ8_0 {
   static constexpr int kBytes = 2 * 16 + 512;
-  template <int R>
-  LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
-                               const float*, const int32_t* sum, F acc[R]) {
-    ByteSum s[R][kParts];
-    for (int r = 0; r < R; ++r)
-      for (int part = 0; part < kParts; ++part) s[r][part] = byte_zero();
+  template <int R, int T>
+  LANES_INLINE static void add(const std::byte* block, size_t tile_bytes, const int8_t* q,
+                               const float* d, const float*, const int32_t* sum, F (*acc)[R]) {
+    ByteSum s[T][R][kParts];
+    for (int t = 0; t < T; ++t)
+      for (int r = 0; r < R; ++r)
+        for (int part = 0; part < kParts; ++part) s[t][r][part] = byte_zero();
 #pragma GCC unroll 1  // the sums fill the registers
     for (int v = 0; v < 8; ++v) {
-      ByteWeights w[kParts];
-      for (int part = 0; part < kParts; ++part)
-        w[part] = byte_weights(load_bytes(block + 32 + 64 * v, part));
-      for (int r = 0; r < R; ++r)
+      ByteWeights w[T][kParts];
+      for (int t = 0; t < T; ++t)
         for (int part = 0; part < kParts; ++part)
-          add_bytes(s[r][part], w[part], word(q + 32 * r + 4 * v));
+          w[t][part] = byte_weights(load_bytes(block + t * tile_bytes + 32 + 64 * v, part));
+      for (int r = 0; r < R; ++r)
+        for (int t = 0; t < T; ++t)
+          for (int part = 0; part < kParts; ++part)
+            add_bytes(s[t][r][part], w[t][part], word(q + 32 * r + 4 * v));
     }
-    const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
-    for (int r = 0; r < R; ++r)
-      acc[r] = fma(to_float(total(s[r], sum[r])), scale * set1(d[r]), acc[r]);
+    for (int t = 0; t < T; ++t) {
+      const F scale = load_f16(reinterpret_cast<const uint16_t*>(block + t * tile_bytes));
+      for (int r = 0; r < R; ++r)
+        acc[t][r] = fma(to_float(total(s[t][r], sum[r])), scale * set1(d[r]), acc[t][r]);
+    }
   }
 };
 
-template <int R>
-LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q,
-                              NibbleSum (&s)[R][kParts]) {
-  for (int part = 0; part < kParts; ++part) {
-    const Bytes w = low_nibbles(load_bytes(weights, part));
-    for (int r = 0; r < R; ++r) s[r][part] = nibble_products(w, word(q + 32 * r));
-  }
-  const auto add = [&](auto nibbles, int v, int input) __attribute__((always_inline)) {
-    Bytes w[kParts];
-    for (int part = 0; part < kParts; ++part) w[part] = nibbles(load_bytes(weights + 64 * v, part));
-    for (int r = 0; r < R; ++r)
+// weights: of the first tile.
+template <int R, int T>
+LANES_INLINE void sum_nibbles(const std::byte* weights, size_t tile_bytes, const int8_t* q,
+                              NibbleSum (&s)[T][R][kParts]) {
+  const auto load = [&](auto nibbles, int v, Bytes(&w)[T][kParts]) __attribute__((always_inline)) {
+    for (int t = 0; t < T; ++t)
       for (int part = 0; part < kParts; ++part)
-        add_nibbles(s[r][part], w[part], word(q + 32 * r + input));
+        w[t][part] = nibbles(load_bytes(weights + t * tile_bytes + 64 * v, part));
+  };
+  Bytes first[T][kParts];
+  load(low_nibbles, 0, first);
+  for (int r = 0; r < R; ++r)
+    for (int t = 0; t < T; ++t)
+      for (int part = 0; part < kParts; ++part)
+        s[t][r][part] = nibble_products(first[t][part], word(q + 32 * r));
+  const auto add = [&](auto nibbles, int v, int input) __attribute__((always_inline)) {
+    Bytes w[T][kParts];
+    load(nibbles, v, w);
+    for (int r = 0; r < R; ++r)
+      for (int t = 0; t < T; ++t)
+        for (int part = 0; part < kParts; ++part)
+          add_nibbles(s[t][r][part], w[t][part], word(q + 32 * r + input));
   };
   add(high_nibbles, 0, 16);
 #pragma GCC unroll kNibbleUnroll
@@ -263,39 +287,46 @@ LANES_INLINE void sum_nibbles(const std::byte* weights, const int8_t* q,
 
 struct BlockQ4_0 {
   static constexpr int kBytes = 2 * 16 + 256;
-  template <int R>
-  LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
-                               const float*, const int32_t* sum, F acc[R]) {
-    NibbleSum s[R][kParts];
-    sum_nibbles<R>(block + 32, q, s);
-    const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
-    for (int r = 0; r < R; ++r)  // weights are n - 8
-      acc[r] = fma(to_float(total(s[r]) - iset1(8 * sum[r])), scale * set1(d[r]), acc[r]);
+  template <int R, int T>
+  LANES_INLINE static void add(const std::byte* block, size_t tile_bytes, const int8_t* q,
+                               const float* d, const float*, const int32_t* sum, F (*acc)[R]) {
+    NibbleSum s[T][R][kParts];
+    sum_nibbles<R, T>(block + 32, tile_bytes, q, s);
+    for (int t = 0; t < T; ++t) {
+      const F scale = load_f16(reinterpret_cast<const uint16_t*>(block + t * tile_bytes));
+      for (int r = 0; r < R; ++r)  // weights are n - 8
+        acc[t][r] =
+            fma(to_float(total(s[t][r]) - iset1(8 * sum[r])), scale * set1(d[r]), acc[t][r]);
+    }
   }
 };
 
 struct BlockQ4_1 {
   static constexpr int kBytes = 4 * 16 + 256;
-  template <int R>
-  LANES_INLINE static void add(const std::byte* block, const int8_t* q, const float* d,
-                               const float* scaled_sum, const int32_t*, F acc[R]) {
-    NibbleSum s[R][kParts];
-    sum_nibbles<R>(block + 64, q, s);
-    const F scale = load_f16(reinterpret_cast<const uint16_t*>(block));
-    const F minimum = load_f16(reinterpret_cast<const uint16_t*>(block + 32));
-    for (int r = 0; r < R; ++r) {
-      acc[r] = fma(to_float(total(s[r])), scale * set1(d[r]), acc[r]);
-      acc[r] = fma(minimum, set1(scaled_sum[r]), acc[r]);
+  template <int R, int T>
+  LANES_INLINE static void add(const std::byte* block, size_t tile_bytes, const int8_t* q,
+                               const float* d, const float* scaled_sum, const int32_t*,
+                               F (*acc)[R]) {
+    NibbleSum s[T][R][kParts];
+    sum_nibbles<R, T>(block + 64, tile_bytes, q, s);
+    for (int t = 0; t < T; ++t) {
+      const auto* const scales = reinterpret_cast<const uint16_t*>(block + t * tile_bytes);
+      const F scale = load_f16(scales);
+      const F minimum = load_f16(scales + 16);
+      for (int r = 0; r < R; ++r) {
+        acc[t][r] = fma(to_float(total(s[t][r])), scale * set1(d[r]), acc[t][r]);
+        acc[t][r] = fma(minimum, set1(scaled_sum[r]), acc[t][r]);
+      }
     }
   }
 };
 
-template <class Block, int R>
-[[gnu::noinline]] void quant_tile_product(const MatmulArgs& a, int base, int in_group, int first,
-                                          int tile) {
+template <class Block, int R, int T>
+[[gnu::noinline]] void quant_tiles_product(const MatmulArgs& a, int base, int in_group, int first,
+                                           int tile) {
   // The first rows that meet a tile stream it from memory; those behind them, which find it in the
-  // cache, ask for the next tile in the meantime.
-  const size_t ahead = base + first == 0 ? kPrefetchBytes : a.tile_bytes;
+  // cache, ask for the next ones in the meantime.
+  const size_t ahead = base + first == 0 ? kPrefetchBytes : T * a.tile_bytes;
   const int n_blocks = a.n_in / kQuantBlock;
   const int64_t before = static_cast<int64_t>(base) * (a.n_in / kQuantBlock) + first;
   const int8_t* q = static_cast<const int8_t*>(a.x) + before * kQuantBlock;
@@ -303,31 +334,44 @@ template <class Block, int R>
   const float* scaled_sum = a.x_scaled_sum + before;
   const int32_t* sum = a.x_sum + before;
   const std::byte* block = a.w + static_cast<size_t>(tile) * a.tile_bytes;
-  F acc[R];
-  for (int r = 0; r < R; ++r) acc[r] = zero();
+  F acc[T][R];
+  for (int t = 0; t < T; ++t)
+    for (int r = 0; r < R; ++r) acc[t][r] = zero();
   for (int b = 0; b < n_blocks; ++b) {
-    for (int line = 0; line < Block::kBytes; line += 64) __builtin_prefetch(block + ahead + line);
-    Block::template add<R>(block, q, d, scaled_sum, sum, acc);
+    for (int t = 0; t < T; ++t)
+      for (int line = 0; line < Block::kBytes; line += 64)
+        __builtin_prefetch(block + t * a.tile_bytes + ahead + line);
+    Block::template add<R, T>(block, a.tile_bytes, q, d, scaled_sum, sum, acc);
     block += Block::kBytes;
     q += in_group * kQuantBlock;
     d += in_group;
     scaled_sum += in_group;
     sum += in_group;
   }
-  for (int r = 0; r < R; ++r) store_outputs(a, base + first + r, tile, acc[r]);
+  for (int t = 0; t < T; ++t)
+    for (int r = 0; r < R; ++r) store_outputs(a, base + first + r, tile + t, acc[t][r]);
+}
+
+// T tiles from `tile` on for all rows, at most Rows at a time.
+template <class Block, int Rows, int T>
+LANES_INLINE void quant_tiles(const MatmulArgs& a, int tile) {
+  for_row_pieces<Rows>(
+      a.rows, [&](int base, int in_group, int first, int rows) __attribute__((always_inline)) {
+        with_rows<Rows>(
+            rows, [&]<int R>() __attribute__((always_inline)) {
+              quant_tiles_product<Block, R, T>(a, base, in_group, first, tile);
+            });
+      });
 }
 
 template <class Block>
 void matmul_quant(const MatmulArgs& a, int first_tile, int last_tile) {
-  for (int tile = first_tile; tile < last_tile; ++tile) {
-    for_row_pieces<kQuantRows>(
-        a.rows, [&](int base, int in_group, int first, int rows) __attribute__((always_inline)) {
-          with_rows<kQuantRows>(
-              rows, [&]<int R>() __attribute__((always_inline)) {
-                quant_tile_product<Block, R>(a, base, in_group, first, tile);
-              });
-        });
+  int tile = first_tile;
+  if constexpr (kPairRows > 0) {
+    if (a.rows > kQuantRows)
+      for (; tile + 2 <= last_tile; tile += 2) quant_tiles<Block, kPairRows, 2>(a, tile);
   }
+  for (; tile < last_tile; ++tile) quant_tiles<Block, kQuantRows, 1>(a, tile);
 }
 
 }  // namespace

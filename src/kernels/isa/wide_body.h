@@ -99,8 +99,8 @@ template <class Block, int R>
     const std::byte* at = block + static_cast<size_t>(b) * Block::kBytes;
     for (int line = 0; line < Block::kBytes; line += 64)
       __builtin_prefetch(at + kPrefetchBytes + line);
-    Block::template add<R>(at, q + static_cast<int64_t>(b) * R * kQuantBlock, a.x_scale + b * R,
-                           a.x_scaled_sum + b * R, a.x_sum + b * R, chain);
+    Block::template add<R, 1>(at, 0, q + static_cast<int64_t>(b) * R * kQuantBlock,
+                              a.x_scale + b * R, a.x_scaled_sum + b * R, a.x_sum + b * R, &chain);
   };
   int b = 0;
   for (; b + kSplitBlocks <= n_blocks; b += kSplitBlocks)
