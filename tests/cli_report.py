@@ -203,8 +203,9 @@ class BenchRepeats(cli.CliTest):
         return subprocess.run([sys.executable, "-B", self.SCRIPT, *args], capture_output=True,
                               text=True, timeout=300)
 
-    def program(self, intervals):
-        """Like paceline, but the next bench has the next of these intervals."""
+    def program(self, intervals, identical=True):
+        """Like paceline, but the next bench has the next of these intervals. Where its arms wrote
+        different texts it says so, and ends with exit status 1."""
         path, _ = bench("repeats.json", "--repeats", "2")
         todo = cli.write("todo.json", json.dumps(intervals))
         fake = cli.write("fake paceline", f"""#!/bin/sh
@@ -215,7 +216,9 @@ report, todo = (json.load(open(name)) for name in sys.argv[1:3])
 report["arms"][1]["speedup_interval"] = todo[0]
 report["arms"][1]["speedup"] = sum(todo[0]) / 2 if todo[0] else 2
 json.dump(todo[1:], open(sys.argv[2], "w"))
+report["identical"] = {identical}
 json.dump(report, open(sys.argv[sys.argv.index("--json") + 1], "w"))
+sys.exit(not {identical})
 END
 """)
         os.chmod(fake, 0o755)
@@ -230,6 +233,12 @@ END
             result = self.repeats(self.program(pairs), "model", "--depths", "0,4")
             self.assertEqual(result.returncode, good, result.stdout + result.stderr)
             self.assertIn(says, result.stdout)
+
+    def test_arms_that_write_different_texts_are_no_comparison(self):
+        fake = self.program([[1.96, 2.04]] * 2, identical=False)
+        result = self.repeats("--pairs", "1", fake, "model", "--depths", "0,4")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("arms wrote different texts", result.stderr)
 
     def test_the_program_itself(self):
         kept = cli.path("kept reports")

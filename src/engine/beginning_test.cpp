@@ -72,6 +72,32 @@ TEST(Beginning, GivesRowsAndTextOfAPromptThatIsReadWhole) {
   }
 }
 
+// A ring of 24 positions and a block holds 256 slots: most of these beginnings are forgotten.
+TEST(Beginning, MayBeLongerThanWhatWindowsRemember) {
+  const auto engine = Engine::open(goldens() / "mistral/window", {.threads = 2});
+  ASSERT_TRUE(engine) << engine.error().message;
+  Bytes whole(Tap::After);
+  Request request{.prompt = {}, .max_tokens = 20, .ignore_eos = true, .depth = 0};
+  for (int i = 0; i < 450; ++i) request.prompt.push_back(1 + (i * i + 3 * i) % 41);
+  request.row_sink = &whole;
+  const Answer expected = answer(*engine, request);
+  for (const int length : {319, 384, 449}) {
+    SCOPED_TRACE(length);
+    Bytes taken(Tap::After);
+    Request behind = request;
+    behind.row_sink = &taken;
+    const auto beginning =
+        engine->read_beginning(std::span(request.prompt).first(static_cast<size_t>(length)));
+    ASSERT_TRUE(beginning);
+    behind.beginning = *beginning;
+    const Answer got = answer(*engine, behind);
+    EXPECT_EQ(got.tokens, expected.tokens);
+    EXPECT_EQ(taken.following, whole.following);
+    EXPECT_EQ(taken.rows_seen, whole.rows_seen);
+    EXPECT_EQ(got.stats.reused_tokens, length / 64 * 64);
+  }
+}
+
 TEST(Beginning, IsReadAnewWithKernelsThatBreakTheRowRule) {
   const Golden golden = read_golden(goldens() / "llama/plain");
   const auto engine = Engine::open(goldens() / "llama/plain", {.threads = 1, .wide_kernels = true});

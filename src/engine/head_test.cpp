@@ -6,6 +6,7 @@
 #include "engine/costs.h"
 #include "engine/head_search.h"
 #include "io/test_files.h"
+#include "models/golden_support.h"
 #include "models/head_support.h"
 #include "tests/toy_engine.h"
 #include "tests/toy_head.h"
@@ -130,6 +131,30 @@ TEST(EngineHead, AcceptanceIsThatOfAColdRunWhateverRanBefore) {
         expect_same_counts(answer(split, request), cold, "split " + what);
       }
     }
+  }
+}
+
+// 100 tokens in common, the last two of which rows of the second module depend on. A trunk with
+// windows shares whole pages, so there both go on at 64.
+TEST(EngineHead, GoesOnAtTheLastPlaceThatItSharesWithTheTrunk) {
+  for (const char* name : {"llama/plain", "mistral/window", "gemma3/objects"}) {
+    SCOPED_TRACE(name);
+    const auto headed = [&] {
+      auto engine = Engine::open(goldens() / name, {.threads = 2});
+      check(engine.has_value(), "a golden opens");
+      HeadConfig config;
+      config.modules = 2;
+      check(engine->use_head(random_head(engine->model(), config, 1)).has_value(), "a head fits");
+      return std::move(*engine);
+    };
+    const Engine engine = headed();
+    answer(engine, mtp(some_prompt(150), 20, 3));
+    Request other = mtp(some_prompt(150), 20, 3);
+    for (size_t i = 100; i < other.prompt.size(); ++i) other.prompt[i] = 39;
+    const Answer got = answer(engine, other);
+    EXPECT_EQ(got.stats.reused_tokens, engine.model().info().n_sliding > 0 ? 64 : 98);
+    expect_same_counts(got, answer(headed(), other), name);
+    EXPECT_EQ(got.tokens, plain_answer(headed(), other).tokens);
   }
 }
 

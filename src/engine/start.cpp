@@ -60,17 +60,20 @@ Result<Begun> Engine::State::begin_sequence(const Request& request, int budget, 
   const auto match =
       prefixes.find(prompt.first(prompt.size() - 1), with_head ? head->info().config.modules : 0);
   if (match.state != nullptr && !reads_anew && request.row_sink == nullptr) {
-    int shared = match.length;
-    if (with_head) {  // both go on at one place, or begin anew
-      auto rows = match.head->fork(capacity + 1, shared);
-      if (!rows) return rows.error();
-      begun.head = std::move(*rows);
-      shared = begun.head->length(0);
-    }
-    auto forked = match.state->fork(capacity, shared);
+    auto forked = match.state->fork(capacity, match.length);
     if (!forked) return forked.error();
     begun.trunk = std::move(*forked);
-    if (!with_head || begun.trunk->length() == shared) return begun;
+    if (!with_head) return begun;
+    // Both go on at one place, which is the last that both can share, or begin anew.
+    auto rows = match.head->fork(capacity + 1, begun.trunk->length());
+    if (!rows) return rows.error();
+    begun.head = std::move(*rows);
+    if (const int shared = begun.head->length(0); shared < begun.trunk->length()) {
+      forked = match.state->fork(capacity, shared);
+      if (!forked) return forked.error();
+      begun.trunk = std::move(*forked);
+    }
+    if (begun.trunk->length() == begun.head->length(0)) return begun;
   }
   auto made = model->make_state(capacity, cache);
   if (!made) return made.error();

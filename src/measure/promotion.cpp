@@ -12,6 +12,9 @@ namespace {
 
 constexpr int kResamples = 10'000;
 constexpr double kLevel = 0.05;
+// Heads that are alike rise on all of n prompts once in 2^n times, and that may be once in 40.
+// Resampling does not see it: a prompt alone gives an interval of no width.
+constexpr int kFewestPrompts = 6;
 
 // One prompt under both heads.
 struct Pair {
@@ -75,6 +78,12 @@ void decide(Promotion& result) {
     result.reason = fmt::format("the category {} falls {}",
                                 category.category.empty() ? "without name" : category.category,
                                 described(category));
+    return;
+  }
+  if (result.all.prompts < kFewestPrompts) {
+    result.reason =
+        fmt::format("{} prompts are too few to tell a rise from chance, {} are needed, {}",
+                    result.all.prompts, kFewestPrompts, described(result.all));
     return;
   }
   result.promote = result.all.change.low > 0;

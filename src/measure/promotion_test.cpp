@@ -78,6 +78,25 @@ TEST(Promotion, NoRiseBeyondChanceIsNoRise) {
   EXPECT_EQ(result.all.change.high, 0);
 }
 
+TEST(Promotion, FewPromptsPromoteNoneHoweverFarTheyRise) {
+  for (const int n : {1, 2, 5}) {
+    Heads heads;
+    heads.add("chat", n, 50, 25, 0);
+    const Promotion result = heads.compare();
+    EXPECT_FALSE(result.promote) << n;
+    EXPECT_EQ(result.reason,
+              std::to_string(n) +
+                  " prompts are too few to tell a rise from chance, 6 are needed, from 2.000 to "
+                  "4.000 tokens per round, the change in [2.000, 2.000]");
+    // Those without rounds do not help.
+    heads.add("empty", 6, 0, 0, 0);
+    EXPECT_FALSE(heads.compare().promote) << n;
+  }
+  Heads six;
+  six.add("chat", 6, 50, 25, 0);
+  EXPECT_TRUE(six.compare().promote);
+}
+
 // Prompts differ much, a head's gain on each of them little: only pairs show it.
 TEST(Promotion, PairsSeeAGainThatPromptsWouldHide) {
   Heads heads;

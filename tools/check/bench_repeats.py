@@ -7,8 +7,8 @@ Runs `PACELINE bench ARGS...` twice N times (10) and pairs the runs, the first w
 third with the fourth. Of every pair and every arm that drafts: both speedups with their intervals
 over the prompts that were run, whether they agree, as `paceline report` judges it, and the wider
 half-width. Exit status 0 where every arm agrees in at least 9 of 10 pairs and no interval is wider
-than ± 5 %, 1 where not or where a run has no interval (--repeats 1), 2 where a run fails. FOLDER
-keeps the reports.
+than ± 5 %, 1 where not or where a run has no interval (--repeats 1), 2 where a run fails or
+its arms wrote different texts. FOLDER keeps the reports.
 """
 
 import argparse
@@ -33,7 +33,10 @@ def run_bench(program, args, target):
     # Exit status 1 is a verdict (floors, --strict), and then there is a report as well.
     if done.returncode not in (0, 1) or not target.is_file():
         raise Failed(f"bench: exit {done.returncode}: {done.stderr.strip()}")
-    return json.loads(target.read_text(encoding="utf-8"))
+    report = json.loads(target.read_text(encoding="utf-8"))
+    if report.get("identical") is False:
+        raise Failed("bench: arms wrote different texts, so their speeds are of different work")
+    return report
 
 
 def arms_side_by_side(program, first, second):
