@@ -39,9 +39,9 @@ struct Promotion {
 // interval of the change lies above zero for all prompts, and for no category below it. Intervals
 // are percentile bootstraps (Efron 1979) over pairs, the same prompt under both heads: 95 % for all
 // prompts, drawn category by category, so that their mix stays; for n categories 1 - 0.05 / n each
-// (Bonferroni), so that chance rejects one head in twenty, not one a category. Fewer than six prompts
-// promote none: heads that are alike rise on all of five once in 32 times. Prompts without rounds
-// count in neither. Repeats bit for bit with the seed.
+// (Bonferroni), so that chance rejects one head in twenty, not one a category. Fewer than six
+// prompts promote none: heads that are alike rise on all of five once in 32 times. Prompts without
+// rounds count in neither. Repeats bit for bit with the seed.
 //
 // BadUsage where the two lists are not about the same prompts in the same order, or no prompt has
 // rounds under both.

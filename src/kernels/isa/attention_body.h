@@ -291,16 +291,18 @@ template <class E, int NQ>
     return reinterpret_cast<const Type*>(a.pages[tile / kTilesPerPage] + head + a.value_bytes) +
            tile % kTilesPerPage * kKeyTile * a.value_stride;
   };
-  int tile = least / kKeyTile / kTiles * kTiles;
-  const auto score = [&]<int NT>() __attribute__((always_inline)) {
+  const auto score = [&]<int NT>(int tile) __attribute__((always_inline)) {
     const int next = tile + NT + kTilesPerPage - 1 < tiles ? tile + kTilesPerPage : tile;
     score_tiles<E, NQ, NT>(q, keys(tile), a.head_dim, tile, a.scale, scores,
                            {keys(next), values_at(tile)});
-    tile += NT;
   };
-  while (tile + kTiles <= tiles) score.template operator()<kTiles>();
-  if (kTiles == 4 && tile + 2 <= tiles) score.template operator()<2>();
-  while (tile < tiles) score.template operator()<1>();
+  int tile = least / kKeyTile / kTiles * kTiles;
+  for (; tile + kTiles <= tiles; tile += kTiles) score.template operator()<kTiles>(tile);
+  if (kTiles == 4 && tile + 2 <= tiles) {
+    score.template operator()<2>(tile);
+    tile += 2;
+  }
+  for (; tile < tiles; ++tile) score.template operator()<1>(tile);
 
   // From here on by position.
   float total[NQ];
