@@ -15,6 +15,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -122,7 +123,7 @@ Ratio ratio_of(int times, First first, Second second) {
   }
   std::sort(ratios.begin(), ratios.end());
   const auto at = [&](double share) {
-    return ratios[static_cast<size_t>(share * static_cast<double>(ratios.size() - 1) + 0.5)];
+    return ratios[static_cast<size_t>(std::lround(share * static_cast<double>(ratios.size() - 1)))];
   };
   return {least_b / least_a, at(0.25), at(0.75)};
 }
