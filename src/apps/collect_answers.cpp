@@ -70,9 +70,11 @@ class Collector {
   }
 
  private:
-  // A chat template begins all prompts alike.
+  // A chat template begins all prompts alike. Where a head drafts for every answer none would use
+  // it: the head reads those rows as well.
   Result<void> read_beginning() {
-    if (work_.size() < 2) return {};
+    const bool all_draft = options_.depth > 0 && !options_.probes;
+    if (work_.size() < 2 || all_draft) return {};
     std::span<const TokenId> common = work_[0]->ids;
     for (const Prompt* prompt : work_) {
       const auto differ = std::mismatch(common.begin(), common.end(), prompt->ids.begin(),
