@@ -142,8 +142,8 @@ struct GenerationStats : RoundCounts {
 struct HeadInUse {
   std::filesystem::path file;  // of its own, or the checkpoint
   bool in_checkpoint = false;
-  std::string
-      sha256;  // of the file; in a checkpoint of its settings and its tensors' names and bytes
+  // Of the file; in a checkpoint of its settings and of its tensors' names and bytes.
+  std::string sha256;
   HeadInfo info;
 };
 
