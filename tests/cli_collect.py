@@ -126,6 +126,30 @@ class Collect(cli.CliTest):
             collect(cli.path(name), *more)
             self.assertTrue(same_files(self.whole, cli.path(name)), name)
 
+    def test_lanes_change_no_bit(self):
+        whole, prompts = cli.path("one lane"), prompts_file("lanes.jsonl", 150)
+        report = collect(whole, "--batch", "31", "--threads", "1", prompts=prompts)
+        for name, more in {"two": ("--batch", "64", "--threads", "2"), "three": ("--batch", "100", "--threads", "3"),
+                           "uneven": ("--batch", "65", "--threads", "3"), "default": ("--threads", "4")}.items():
+            again = collect(cli.path(f"lanes {name}"), *more, prompts=prompts)
+            self.assertTrue(same_files(whole, cli.path(f"lanes {name}")), name)
+            for key in ("streams", "positions", "tokens", "cyclic"):
+                self.assertEqual(again[key], report[key], (name, key))
+
+    def test_a_fault_in_a_lane_ends_the_run(self):
+        """A disk that is full: files of at most 200 kB, of the 700 that it would be."""
+        prompts = prompts_file("fault.jsonl", 150)
+        for name, more in {"one": ("--batch", "8"), "three": ("--batch", "96", "--threads", "3")}.items():
+            out = cli.path(f"full {name}")
+            args = [cli.BINARY, "collect", cli.model("q4_1"), "--out", out, "--prompts", prompts, *COMMON, *more]
+            limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 200; exec "$@"', "bash", *args]
+            done = subprocess.run(limited, capture_output=True, check=False, timeout=60)
+            told = done.stderr.decode().strip().splitlines()
+            self.assertEqual((done.returncode, len(told)), (2, 1), told)
+            self.assertIn("File too large", told[0])
+            collect(out, *more, prompts=prompts)
+            self.assertEqual([meta["id"] for meta, *_ in read_dump(out)[1]], [f"p{i}" for i in range(150)])
+
     def test_each_alone_has_the_rows_that_it_has_among_others(self):
         _, together = read_dump(self.whole)
         for i, line in enumerate(content(prompts_file()).splitlines()):
@@ -199,11 +223,11 @@ class Collect(cli.CliTest):
 
 
 class Resume(cli.CliTest):
-    def killed_runs(self, out, number, *more):
+    def killed_runs(self, out, number, *more, count=40):
         """Runs that are killed at random moments; whether some were in the middle of writing."""
         rng = random.Random(1)
-        args = [cli.BINARY, "collect", cli.model("q4_1"), "--out", out, "--prompts", prompts_file(count=40), *COMMON,
-                *more]
+        args = [cli.BINARY, "collect", cli.model("q4_1"), "--out", out, "--prompts", prompts_file(count=count),
+                *COMMON, *more]
         sizes = set()
         for _ in range(number):
             process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -224,6 +248,13 @@ class Resume(cli.CliTest):
             report = collect(killed, *more, prompts=prompts_file(count=40))
             self.assertEqual(report["streams"], 40)
             self.assertTrue(same_files(whole, killed), name)
+
+    def test_a_killed_run_of_several_lanes_goes_on(self):
+        whole, killed, lanes = cli.path("lanes whole"), cli.path("lanes killed"), ("--batch", "64", "--threads", "2")
+        collect(whole, "--batch", "1", prompts=prompts_file(count=300))
+        self.assertGreater(self.killed_runs(killed, 12, *lanes, count=300), 0)
+        self.assertEqual(collect(killed, *lanes, prompts=prompts_file(count=300))["streams"], 300)
+        self.assertTrue(same_files(whole, killed))
 
     def test_drawn_answers_differ_by_prompt_and_seed(self):
         out = [cli.path(f"drawn {i}") for i in range(2)]

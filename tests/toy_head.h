@@ -102,6 +102,9 @@ class ToyHead final : public DraftHead {
       caches.push_back(std::make_unique<ToyHeadCache>(capacity));
     return std::make_unique<HeadState>(std::move(caches));
   }
+  Result<std::unique_ptr<DraftHead>> beside(const Model&) const override {
+    return Error{ErrorCode::Unsupported, "a toy head goes with one trunk"};
+  }
   Result<std::unique_ptr<HeadWorkspace>> make_workspace(int) const override {
     auto workspace = std::make_unique<ToyHeadWorkspace>();
     workspace->logits.resize(static_cast<size_t>(kMostTreeRows) * info_.draft_vocabulary);

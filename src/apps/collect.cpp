@@ -27,6 +27,8 @@
 namespace paceline::apps {
 namespace {
 
+constexpr int kMostBatch = 128;
+
 struct CollectFlags {
   ModelFlags model;
   PromptFlags prompts;
@@ -37,7 +39,7 @@ struct CollectFlags {
   std::optional<std::string> records;
   std::optional<std::string> head;
   int depth = -1;  // of recorded drafts; -1: probes where there is a head
-  int batch = 32;
+  int batch = 0;   // 0: as many as pay
   int limit = std::numeric_limits<int>::max();
 
   Result<void> check() const;
@@ -207,7 +209,7 @@ Result<CollectProgress> run(const CollectFlags& given, const Engine& engine,
                             DumpWriter& dump) {
   ProgressReport shown;
   const CollectAnswers options = {
-      .batch = given.batch,
+      .batch = given.batch > 0 ? given.batch : std::min(kLaneBatch * engine.threads(), kMostBatch),
       .rows = given.dump.rows(engine),
       .depth = engine.head() == nullptr ? 0
                : given.depth < 0        ? kProbeDepth
@@ -246,7 +248,9 @@ int collect(Args args) {
                 fmt::format("its drafts a round, recorded with every answer (default: {} with one "
                             "answer in {}, where there is a head)",
                             kProbeDepth, kProbeEvery));
-  flags.integer("--batch", given.batch, 1, 128, "sequences side by side (default: 32)");
+  flags.integer("--batch", given.batch, 1, kMostBatch,
+                fmt::format("sequences side by side (default: {} a thread, at most {})", kLaneBatch,
+                            kMostBatch));
   flags.integer("--limit", given.limit, 1, std::numeric_limits<int>::max(),
                 "take the first N prompts or pieces only");
   flags.group("Output");

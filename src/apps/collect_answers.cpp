@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <future>
 #include <map>
 #include <memory>
-#include <unordered_set>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "apps/stream_recorder.h"
@@ -32,8 +35,11 @@ struct Running {
   StreamRecorder recorder;
   std::optional<Generation> generation;
   int budget = 0;
+  int64_t counted = 0;  // tokens that the progress has
 };
 
+// Answers are written in lanes, each with an engine, threads and sequences of its own, and go into
+// the dump in the order of the prompts.
 class Collector {
  public:
   Collector(const Engine& engine, std::vector<const Prompt*> work, const Request& request,
@@ -48,28 +54,41 @@ class Collector {
         progress_(progress) {}
 
   Result<CollectProgress> run() {
-    const auto start = std::chrono::steady_clock::now();
     if (auto read = read_beginning(); !read) return read.error();
-    std::vector<Generation*> stepping;
-    while (n_written_ < work_.size()) {
-      if (options_.stop && options_.stop()) break;
-      if (auto filled = fill(); !filled) return filled.error();
-      stepping.clear();
-      for (const auto& one : running_) stepping.push_back(&*one->generation);
-      Generation::step_together(stepping);
-      if (auto taken = take_finished(); !taken) return taken.error();
-      if (auto written = write_in_order(); !written) return written.error();
-      progress_.seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      progress_.tokens = finished_tokens_;
-      for (const auto& one : running_)
-        progress_.tokens += static_cast<int64_t>(one->generation->tokens().size());
-      if (options_.progress) options_.progress(progress_);
+    if (options_.depth > 0) engine_.gate(options_.stop);  // once, for all lanes
+    const auto side_by_side = std::min<int64_t>(options_.batch, std::ssize(work_));
+    const auto lanes =
+        static_cast<int>(std::clamp<int64_t>(side_by_side / kLaneBatch, 1, engine_.threads()));
+    if (lanes == 1) {
+      run_lane(engine_, options_.batch);
+    } else {
+      std::vector<std::future<void>> others;
+      for (int lane = 0; lane < lanes; ++lane)
+        others.push_back(std::async(std::launch::async, [this, lane, lanes] {
+          run_beside(share_of(engine_.threads(), lane, lanes),
+                     share_of(options_.batch, lane, lanes));
+        }));
+      for (auto& other : others) other.get();
     }
+    if (error_) return *error_;
     return progress_;
   }
 
  private:
+  using Lane = std::vector<std::unique_ptr<Running>>;
+
+  static int share_of(int n, int lane, int lanes) { return n / lanes + (lane < n % lanes ? 1 : 0); }
+
+  void run_beside(int threads, int batch) try {
+    const auto engine = engine_.beside(threads);
+    if (!engine) return fail(engine.error());
+    run_lane(*engine, batch);
+  } catch (...) {  // out of memory; nobody may wait for what this lane has begun
+    const std::scoped_lock lock(mutex_);
+    end();
+    throw;
+  }
+
   // A chat template begins all prompts alike. Where a head drafts for every answer none would use
   // it: the head reads those rows as well.
   Result<void> read_beginning() {
@@ -88,34 +107,68 @@ class Collector {
     return {};
   }
 
-  Result<void> fill() {
-    const size_t window = kWindowBatches * static_cast<size_t>(options_.batch);
-    while (running_.size() < static_cast<size_t>(options_.batch) && n_begun_ < work_.size() &&
-           n_begun_ - n_written_ < window) {
-      const Prompt& prompt = *work_[n_begun_];
-      auto one = std::make_unique<Running>(
-          Running{.index = n_begun_,
-                  .recorder = StreamRecorder(prompt.id, prompt.category, prompt.ids, options_.rows),
-                  .generation = {}});
-      Request request = request_;
-      request.prompt = prompt.ids;
-      request.beginning = beginning_;
-      request.sampling.seed = seed_of(seed_, prompt.id);
-      request.row_sink = &one->recorder;
-      if (drafts(prompt.id)) {
-        request.drafter = DrafterKind::Mtp;
-        request.depth = options_.depth;
-        request.tree = 0;
-      }
-      auto generation = engine_.start(request);
-      if (!generation) return in_prompt(prompt, generation.error());
-      one->generation = std::move(*generation);
-      const int room = engine_.context() - static_cast<int>(prompt.ids.size());
-      one->budget = std::min(request.max_tokens, room);
-      running_.push_back(std::move(one));
-      ++n_begun_;
+  // `batch` sequences side by side until no prompt is left, or the run ends.
+  void run_lane(const Engine& engine, int batch) {
+    Lane running;
+    std::vector<Generation*> stepping;
+    while (fill(engine, batch, running)) {
+      stepping.clear();
+      for (const auto& one : running) stepping.push_back(&*one->generation);
+      Generation::step_together(stepping);
+      if (auto taken = take_finished(running); !taken) return fail(taken.error());
+      std::erase_if(running, [](const auto& one) { return one->generation->done(); });
     }
-    return {};
+  }
+
+  // Begins sequences until the lane is full. False: nothing is left to do for it.
+  bool fill(const Engine& engine, int batch, Lane& running) {
+    while (std::ssize(running) < batch) {
+      const auto next = next_prompt(/*wait=*/running.empty());
+      if (!next) break;
+      auto begun = begin(engine, *next);
+      if (!begun) {
+        fail(begun.error());
+        return false;
+      }
+      running.push_back(*std::move(begun));
+    }
+    return !running.empty() && !ended();
+  }
+
+  // The number of a prompt that is to be begun now. None: all have been, or an early one takes so
+  // long that the lane has to go on without; with nothing else to do it waits.
+  std::optional<size_t> next_prompt(bool wait) {
+    const size_t window = kWindowBatches * static_cast<size_t>(options_.batch);
+    std::unique_lock lock(mutex_);
+    const auto may_begin = [&] { return n_begun_ - n_written_ < window; };
+    const auto over = [&] { return ended_ || n_begun_ == work_.size(); };
+    if (wait) moved_on_.wait(lock, [&] { return may_begin() || over(); });
+    if (over() || !may_begin()) return std::nullopt;
+    return n_begun_++;
+  }
+
+  Result<std::unique_ptr<Running>> begin(const Engine& engine, size_t index) const {
+    const Prompt& prompt = *work_[index];
+    auto one = std::make_unique<Running>(
+        Running{.index = index,
+                .recorder = StreamRecorder(prompt.id, prompt.category, prompt.ids, options_.rows),
+                .generation = {}});
+    Request request = request_;
+    request.prompt = prompt.ids;
+    request.beginning = beginning_;
+    request.sampling.seed = seed_of(seed_, prompt.id);
+    request.row_sink = &one->recorder;
+    if (drafts(prompt.id)) {
+      request.drafter = DrafterKind::Mtp;
+      request.depth = options_.depth;
+      request.tree = 0;
+    }
+    auto generation = engine.start(request);
+    if (!generation) return in_prompt(prompt, generation.error());
+    one->generation = std::move(*generation);
+    const int room = engine.context() - static_cast<int>(prompt.ids.size());
+    one->budget = std::min(request.max_tokens, room);
+    return one;
   }
 
   // Whatever was collected before, the same answers are probed.
@@ -127,16 +180,22 @@ class Collector {
     return {error.code, fmt::format("prompt {}: {}", quoted_name(prompt.id), error.message)};
   }
 
-  Result<void> take_finished() {
-    for (const auto& one : running_) {
+  Result<void> take_finished(const Lane& running) {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& one : running) {
+      const int64_t tokens = std::ssize(one->generation->tokens());
+      progress_.tokens += tokens - one->counted;
+      one->counted = tokens;
       if (!one->generation->done()) continue;
       if (const auto& error = one->generation->error())
         return in_prompt(*work_[one->index], *error);
-      finished_tokens_ += static_cast<int64_t>(one->generation->tokens().size());
       finished_.emplace(one->index,
                         one->recorder.finish(one->generation->finish_reason(), one->budget));
     }
-    std::erase_if(running_, [](const auto& one) { return one->generation->done(); });
+    if (auto written = write_in_order(); !written) return written;
+    progress_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (options_.progress) options_.progress(progress_);
     return {};
   }
 
@@ -148,8 +207,26 @@ class Collector {
       progress_.count(stream);
       finished_.erase(next);
       ++n_written_;
+      moved_on_.notify_all();
     }
     return {};
+  }
+
+  // No lane begins or steps any more. With the mutex held.
+  void end() {
+    ended_ = true;
+    moved_on_.notify_all();
+  }
+  bool ended() {
+    const std::scoped_lock lock(mutex_);
+    if (options_.stop && options_.stop()) end();
+    return ended_;
+  }
+  // The first error is the run's.
+  void fail(Error error) {
+    const std::scoped_lock lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    end();
   }
 
   const Engine& engine_;
@@ -157,15 +234,18 @@ class Collector {
   const Request& request_;
   uint64_t seed_;
   const CollectAnswers& options_;
+  std::shared_ptr<const Beginning> beginning_;  // none: they begin differently
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable moved_on_;
   DumpWriter& dump_;
   CollectProgress progress_;
-  std::shared_ptr<const Beginning> beginning_;  // none: they begin differently
-
-  std::vector<std::unique_ptr<Running>> running_;
   std::map<size_t, NewStream> finished_;  // done, and waiting for those before them
   size_t n_begun_ = 0;
   size_t n_written_ = 0;
-  int64_t finished_tokens_ = 0;
+  bool ended_ = false;
+  std::optional<Error> error_;
 };
 
 }  // namespace

@@ -34,8 +34,12 @@ struct CollectProgress {
 inline constexpr int kProbeEvery = 64;
 inline constexpr int kProbeDepth = 4;
 
+// Sequences of a lane that is worth a thread of its own: with fewer, what each lane reads of the
+// weights costs more than lanes save by waiting for nobody.
+inline constexpr int kLaneBatch = 32;
+
 struct CollectAnswers {
-  int batch = 16;  // sequences side by side
+  int batch = kLaneBatch;  // sequences side by side
   RowKind rows;
   // Drafts of the head that are recorded with an answer, a round: of all answers or, as probes, of
   // one in kProbeEvery, by its id.

@@ -44,6 +44,17 @@ Result<void> check_cache_fits(const Model& model, int context, CacheType cache) 
   return {};
 }
 
+// make() starts threads.
+template <class Make>
+auto with_threads(int threads, const Make& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const std::system_error& error) {
+    return Error{ErrorCode::TooLarge,
+                 fmt::format("cannot start {} threads: {}", threads, error.code().message())};
+  }
+}
+
 Error no_tokenizer(const std::filesystem::path& path) {
   const std::string name = path.empty() ? "the model" : path.string();
   return {ErrorCode::BadUsage,
@@ -91,22 +102,17 @@ Result<Engine> Engine::open(const std::filesystem::path& path, const EngineOptio
   if (state->tokenizer != nullptr) {
     auto chat_template = open_chat_template(*checkpoint, *state->tokenizer);
     if (!chat_template) return chat_template.error();
-    state->chat_template = std::move(*chat_template);
+    if (*chat_template)
+      state->chat_template = std::make_shared<const ChatTemplate>(*std::move(*chat_template));
   }
 
-  const auto load = [&]() -> Result<std::unique_ptr<Model>> {
-    try {
-      return load_model(*checkpoint, {.weights = options.weights,
-                                      .threads = state->threads,
-                                      .wide = options.wide_kernels,
-                                      .numerics = options.numerics,
-                                      .progress = options.progress});
-    } catch (const std::system_error& error) {
-      return Error{ErrorCode::TooLarge, fmt::format("cannot start {} threads: {}", state->threads,
-                                                    error.code().message())};
-    }
-  };
-  auto model = load();
+  auto model = with_threads(state->threads, [&] {
+    return load_model(*checkpoint, {.weights = options.weights,
+                                    .threads = state->threads,
+                                    .wide = options.wide_kernels,
+                                    .numerics = options.numerics,
+                                    .progress = options.progress});
+  });
   if (!model) return model.error();
   state->model = std::move(*model);
   const ModelInfo& info = state->model->info();
@@ -214,11 +220,40 @@ Result<Engine> Engine::with_model(std::unique_ptr<Model> model, int context, int
   return Engine(std::move(state));
 }
 
+Result<Engine> Engine::beside(int threads) const {
+  check(threads >= 1, "an engine has a thread");
+  const State& mine = *state_;
+  auto model = with_threads(threads, [&] { return mine.model->beside(threads); });
+  if (!model) return model.error();
+  auto state = std::make_unique<State>();
+  state->model = std::move(*model);
+  if (mine.head != nullptr) {
+    auto head = mine.head->beside(*state->model);
+    if (!head) return head.error();
+    auto memory = (*head)->make_workspace(HeadDrafter::kWorkspaceRows);
+    if (!memory) return memory.error();
+    state->head = std::move(*head);
+    state->head_workspace = std::move(*memory);
+  }
+  state->head_in_use = mine.head_in_use;
+  state->no_head = mine.no_head;
+  state->store = mine.store;
+  state->tokenizer = mine.tokenizer;
+  state->chat_template = mine.chat_template;
+  state->end_ids = mine.end_ids;
+  state->path = mine.path;
+  state->context = mine.context;
+  state->threads = threads;
+  state->cache = mine.cache;
+  state->weights = mine.weights;
+  state->wide = mine.wide;
+  state->gate = mine.gate;
+  return Engine(std::move(state));
+}
+
 const Model& Engine::model() const { return *state_->model; }
 const Tokenizer* Engine::tokenizer() const { return state_->tokenizer.get(); }
-const ChatTemplate* Engine::chat_template() const {
-  return state_->chat_template ? &*state_->chat_template : nullptr;
-}
+const ChatTemplate* Engine::chat_template() const { return state_->chat_template.get(); }
 std::span<const TokenId> Engine::end_ids() const { return state_->end_ids; }
 std::span<const std::string> Engine::warnings() const { return state_->warnings; }
 int Engine::context() const { return state_->context; }

@@ -63,8 +63,8 @@ struct Engine::State {
   StoreInUse store;
   std::optional<StoreBuilder> learner;
   std::filesystem::path learner_file;
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::optional<ChatTemplate> chat_template;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const ChatTemplate> chat_template;
   std::vector<TokenId> end_ids;  // ascending
   std::vector<std::string> warnings;
   std::filesystem::path path;  // empty: not made from files

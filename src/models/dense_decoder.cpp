@@ -36,6 +36,7 @@ class DenseDecoder final : public Model {
                                              const LoadOptions& options);
 
   const ModelInfo& info() const override { return info_; }
+  Result<std::unique_ptr<Model>> beside(int threads) const override;
   Result<std::unique_ptr<SequenceState>> make_state(int capacity, CacheType cache) const override;
   Result<std::unique_ptr<Workspace>> make_workspace(int max_rows,
                                                     int max_logit_rows) const override;
@@ -64,6 +65,18 @@ class DenseDecoder final : public Model {
   std::shared_ptr<KvMemory> kv_memory_ = std::make_shared<KvMemory>();
   ModelInfo info_;
 };
+
+Result<std::unique_ptr<Model>> DenseDecoder::beside(int threads) const {
+  std::unique_ptr<DenseDecoder> other(
+      new DenseDecoder(trunk_.config, *trunk_.kernels.table, threads, trunk_.kernels.wide));
+  other->trunk_.weights = trunk_.weights;
+  other->trunk_.score_scale = trunk_.score_scale;
+  other->trunk_.embedding_scale = trunk_.embedding_scale;
+  other->trunk_.frequencies = trunk_.frequencies;
+  other->kv_memory_ = kv_memory_;
+  other->info_ = info_;
+  return std::unique_ptr<Model>(std::move(other));
+}
 
 // --- one pass ------------------------------------------------------------------------------------
 
@@ -211,7 +224,7 @@ void DenseDecoder::describe(const WeightLoader& loader) {
            .parameters = loader.parameters(),
            .weight_bytes = loader.streamed_bytes(),
            .huge_bytes = static_cast<int64_t>(
-               std::min(trunk_.weights.memory.huge_bytes(), trunk_.weights.memory.size())),
+               std::min(trunk_.weights.memory->huge_bytes(), trunk_.weights.memory->size())),
            .isa = trunk_.kernels.table->variant,
            .numerics = to_string(trunk_.kernels.table->numerics),
            .unused_tensors = loader.unused()};
@@ -242,7 +255,7 @@ Result<std::unique_ptr<Model>> DenseDecoder::load(const DenseFamily& family,
   ask_for_weights(c, checkpoint, loader, weights);
   auto memory = loader.load(*model->trunk_.pool, options.progress);
   if (!memory) return memory.error();
-  weights.memory = std::move(*memory);
+  weights.memory = std::make_shared<const HugeBuffer>(std::move(*memory));
   if (weights.output.data == nullptr) weights.output = weights.embedding;
 
   for (const RopeConfig* rope : {&c.rope, c.sliding_rope ? &*c.sliding_rope : nullptr}) {

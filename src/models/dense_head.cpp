@@ -33,6 +33,7 @@ class DenseHead final : public DraftHead {
   static Result<std::unique_ptr<DraftHead>> make(const DenseTrunk& trunk, const HeadTensors& head);
 
   const HeadInfo& info() const override { return info_; }
+  Result<std::unique_ptr<DraftHead>> beside(const Model& trunk) const override;
   Result<std::unique_ptr<HeadState>> make_state(int capacity, CacheType cache) const override;
   Result<std::unique_ptr<HeadWorkspace>> make_workspace(int max_rows) const override;
   HeadOut forward(const HeadRows& rows, HeadState& state, HeadWorkspace& workspace) const override;
@@ -44,10 +45,23 @@ class DenseHead final : public DraftHead {
 
   const DenseTrunk& trunk_;
   HeadInfo info_;
-  HugeBuffer memory_;
+  std::shared_ptr<const HugeBuffer> memory_;  // of the head's own matrices
   std::vector<HeadModule> modules_;
   PackedMatrix output_;  // rows of the draft vocabulary; the trunk's own matrix where that is all
 };
+
+// The output matrix may be the trunk's own, and both trunks hold that one.
+Result<std::unique_ptr<DraftHead>> DenseHead::beside(const Model& trunk) const {
+  const DenseTrunk* const dense = trunk.dense_trunk();
+  check(dense != nullptr && dense->weights.memory == trunk_.weights.memory,
+        "a head goes with trunks that share their weights");
+  std::unique_ptr<DenseHead> other(new DenseHead(*dense));
+  other->info_ = info_;
+  other->memory_ = memory_;
+  other->modules_ = modules_;
+  other->output_ = output_;
+  return std::unique_ptr<DraftHead>(std::move(other));
+}
 
 // --- one pass ------------------------------------------------------------------------------------
 
@@ -277,7 +291,7 @@ Result<std::unique_ptr<DraftHead>> DenseHead::make(const DenseTrunk& trunk,
     packer.rows(trunk.weights.output, head.config.draft_vocabulary, &made->output_);
   auto memory = packer.pack();
   if (!memory) return memory.error();
-  made->memory_ = std::move(*memory);
+  made->memory_ = std::make_shared<const HugeBuffer>(std::move(*memory));
 
   const HeadModule& first = made->modules_.front();
   int64_t streamed = static_cast<int64_t>(first.fc.bytes() + made->output_.bytes());

@@ -2,6 +2,7 @@
 // decoders, section 3; gemma3, sections 3 and 4).
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "kernels/packed.h"
@@ -21,7 +22,7 @@ struct DenseLayer {
 };
 
 struct DenseWeights {
-  HugeBuffer memory;
+  std::shared_ptr<const HugeBuffer> memory;  // of all matrices; copies share it
   PackedMatrix embedding;
   PackedMatrix output;  // the embedding where the two are tied
   std::vector<float> final_norm;

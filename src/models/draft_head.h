@@ -113,6 +113,9 @@ class DraftHead {
   virtual ~DraftHead() = default;
   virtual const HeadInfo& info() const = 0;
 
+  // The same head over the same memory, for a trunk that Model::beside() made.
+  virtual Result<std::unique_ptr<DraftHead>> beside(const Model& trunk) const = 0;
+
   // Room for `capacity` rows of every module. TooLarge when there is no memory for them.
   virtual Result<std::unique_ptr<HeadState>> make_state(int capacity, CacheType cache) const = 0;
   virtual Result<std::unique_ptr<HeadWorkspace>> make_workspace(int max_rows) const = 0;

@@ -55,6 +55,11 @@ int PassPart::n_logits() const {
   return 0;
 }
 
+Result<std::unique_ptr<Model>> Model::beside(int /*threads*/) const {
+  return Error{ErrorCode::Unsupported,
+               fmt::format("family {} runs one pass at a time here", info().family)};
+}
+
 std::vector<HeadShape> Model::head_shapes(int /*modules*/) const { return {}; }
 
 Result<std::unique_ptr<DraftHead>> Model::make_head(const HeadTensors& /*head*/) const {

@@ -133,12 +133,16 @@ class Workspace {
 };
 
 // A trunk. Const after loading: what changes is an argument. It computes on a pool of threads of
-// its own, so one pass runs at a time.
+// its own, so one pass runs at a time; beside() gives another for passes at the same time.
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual const ModelInfo& info() const = 0;
+
+  // The same trunk over the same memory, which goes with the last of them, with a pool of so many
+  // threads. Called by the thread that is to run its passes. Unsupported where a trunk cannot.
+  virtual Result<std::unique_ptr<Model>> beside(int threads) const;
 
   // TooLarge when the caches for `capacity` positions do not fit into memory.
   virtual Result<std::unique_ptr<SequenceState>> make_state(int capacity,
