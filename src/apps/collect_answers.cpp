@@ -81,10 +81,11 @@ class Collector {
 
   void run_beside(int threads, int batch) try {
     const auto engine = engine_.beside(threads);
-    if (!engine) return fail(engine.error());
-    run_lane(*engine, batch);
+    if (engine)
+      run_lane(*engine, batch);
+    else
+      end(engine.error());
   } catch (...) {  // out of memory; nobody may wait for what this lane has begun
-    const std::scoped_lock lock(mutex_);
     end();
     throw;
   }
@@ -115,7 +116,7 @@ class Collector {
       stepping.clear();
       for (const auto& one : running) stepping.push_back(&*one->generation);
       Generation::step_together(stepping);
-      if (auto taken = take_finished(running); !taken) return fail(taken.error());
+      take_finished(running);
       std::erase_if(running, [](const auto& one) { return one->generation->done(); });
     }
   }
@@ -127,7 +128,7 @@ class Collector {
       if (!next) break;
       auto begun = begin(engine, *next);
       if (!begun) {
-        fail(begun.error());
+        end(begun.error());
         return false;
       }
       running.push_back(*std::move(begun));
@@ -180,8 +181,20 @@ class Collector {
     return {error.code, fmt::format("prompt {}: {}", quoted_name(prompt.id), error.message)};
   }
 
-  Result<void> take_finished(const Lane& running) {
+  void take_finished(const Lane& running) {
     const std::scoped_lock lock(mutex_);
+    if (error_) return;
+    if (auto taken = take_and_write(running); !taken) {
+      end_with(taken.error());
+      return;
+    }
+    progress_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (options_.progress) options_.progress(progress_);
+  }
+
+  // With the mutex held, as all below that say so.
+  Result<void> take_and_write(const Lane& running) {
     for (const auto& one : running) {
       const int64_t tokens = std::ssize(one->generation->tokens());
       progress_.tokens += tokens - one->counted;
@@ -192,14 +205,10 @@ class Collector {
       finished_.emplace(one->index,
                         one->recorder.finish(one->generation->finish_reason(), one->budget));
     }
-    if (auto written = write_in_order(); !written) return written;
-    progress_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    if (options_.progress) options_.progress(progress_);
-    return {};
+    return write_in_order();
   }
 
-  Result<void> write_in_order() {
+  Result<void> write_in_order() {  // with the mutex held
     for (auto next = finished_.find(n_written_); next != finished_.end();
          next = finished_.find(n_written_)) {
       const NewStream& stream = next->second;
@@ -212,21 +221,21 @@ class Collector {
     return {};
   }
 
-  // No lane begins or steps any more. With the mutex held.
-  void end() {
-    ended_ = true;
-    moved_on_.notify_all();
-  }
   bool ended() {
     const std::scoped_lock lock(mutex_);
-    if (options_.stop && options_.stop()) end();
+    if (options_.stop && options_.stop()) end_with({});
     return ended_;
   }
-  // The first error is the run's.
-  void fail(Error error) {
+  void end(std::optional<Error> error = {}) {
     const std::scoped_lock lock(mutex_);
+    end_with(std::move(error));
+  }
+  // No lane begins, steps or, behind an error, writes any more; the first error is the run's. With
+  // the mutex held.
+  void end_with(std::optional<Error> error) {
     if (!error_) error_ = std::move(error);
-    end();
+    ended_ = true;
+    moved_on_.notify_all();
   }
 
   const Engine& engine_;
