@@ -92,8 +92,8 @@ Json floors_json(const std::vector<HeldFloor>& held) {
   for (const HeldFloor& floor : held) {
     list.push_back(
         Json{{"category", floor.category},
-             {"depth", shape_json(floor.shape)["depth"]},
-             {"tree", shape_json(floor.shape)["tree"]},
+             {"depth", depth_json(floor.shape)},
+             {"tree", tree_json(floor.shape)},
              {"measure", floor.measure},
              {"floor", floor.floor},
              {"found", floor.found ? Json(*floor.found) : Json(nullptr)},

@@ -97,8 +97,8 @@ Json arm_json(const ArmSummary& arm) {
   }
   const Estimate& overall = arm.speedup_overall;
   const auto rounds = static_cast<double>(arm.counts.rounds);
-  return Json{{"depth", shape_json(arm.shape)["depth"]},
-              {"tree", shape_json(arm.shape)["tree"]},
+  return Json{{"depth", depth_json(arm.shape)},
+              {"tree", tree_json(arm.shape)},
               {"drafter", arm.drafter},
               {"tokens", arm.tokens},
               {"rounds", arm.counts.rounds},

@@ -30,16 +30,103 @@ uint64_t seed_of(uint64_t seed, std::string_view id) {
   return std::stoull(digest.substr(0, 16), nullptr, 16) >> 1;
 }
 
+// Hands out prompts in their order, takes streams as they are done, and writes them in the order of
+// the prompts. Lanes share it: every call takes the lock.
+class StreamOrder {
+ public:
+  StreamOrder(size_t n_prompts, const CollectAnswers& options, DumpWriter& dump,
+              CollectProgress progress)
+      : n_prompts_(n_prompts),
+        window_(kWindowBatches * static_cast<size_t>(options.batch)),
+        options_(options),
+        dump_(dump),
+        progress_(progress) {}
+
+  // The number of the prompt that is to be begun now. None: all have been, or an early one takes so
+  // long that others have to go on without more; whoever has nothing else to do waits.
+  std::optional<size_t> next(bool wait) {
+    std::unique_lock lock(mutex_);
+    const auto may_begin = [&] { return n_begun_ - n_written_ < window_; };
+    const auto over = [&] { return ended_ || n_begun_ == n_prompts_; };
+    if (wait) moved_on_.wait(lock, [&] { return may_begin() || over(); });
+    if (over() || !may_begin()) return std::nullopt;
+    return n_begun_++;
+  }
+
+  // What a step of a lane brought: tokens, and streams with the numbers of their prompts.
+  void add(int64_t tokens, std::vector<std::pair<size_t, NewStream>> streams) {
+    const std::scoped_lock lock(mutex_);
+    if (error_) return;  // nothing is written behind it
+    progress_.tokens += tokens;
+    for (auto& [index, stream] : streams) waiting_.emplace(index, std::move(stream));
+    if (auto written = write(); !written) return end_now(written.error());
+    progress_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (options_.progress) options_.progress(progress_);
+  }
+
+  // Whether lanes are to stop, done or not.
+  bool ended() {
+    const std::scoped_lock lock(mutex_);
+    if (options_.stop && options_.stop()) end_now({});
+    return ended_;
+  }
+  void end(std::optional<Error> error) {
+    const std::scoped_lock lock(mutex_);
+    end_now(std::move(error));
+  }
+
+  // When all lanes are through.
+  Result<CollectProgress> result() const {
+    if (error_) return *error_;
+    return progress_;
+  }
+
+ private:
+  // Both with the lock held.
+  Result<void> write() {
+    for (auto next = waiting_.find(n_written_); next != waiting_.end();
+         next = waiting_.find(n_written_)) {
+      if (auto added = dump_.add(next->second); !added) return added;
+      progress_.count(next->second);
+      waiting_.erase(next);
+      ++n_written_;
+      moved_on_.notify_all();
+    }
+    return {};
+  }
+  void end_now(std::optional<Error> error) {
+    if (!error_) error_ = std::move(error);  // the first one tells
+    ended_ = true;
+    moved_on_.notify_all();
+  }
+
+  const size_t n_prompts_;
+  const size_t window_;
+  const CollectAnswers& options_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable moved_on_;
+  DumpWriter& dump_;
+  CollectProgress progress_;
+  std::map<size_t, NewStream> waiting_;  // for those before them
+  size_t n_begun_ = 0;
+  size_t n_written_ = 0;
+  bool ended_ = false;
+  std::optional<Error> error_;
+};
+
 struct Running {
   size_t index = 0;  // into the work list
   StreamRecorder recorder;
   std::optional<Generation> generation;
   int budget = 0;
-  int64_t counted = 0;  // tokens that the progress has
+  int64_t counted = 0;  // tokens that the order was told
 };
 
-// Answers are written in lanes, each with an engine, threads and sequences of its own, and go into
-// the dump in the order of the prompts.
+// Answers are written in lanes, each with an engine, threads and sequences of its own: no lane
+// waits for another, as the threads of one do at every product.
 class Collector {
  public:
   Collector(const Engine& engine, std::vector<const Prompt*> work, const Request& request,
@@ -50,8 +137,7 @@ class Collector {
         request_(request),
         seed_(seed),
         options_(options),
-        dump_(dump),
-        progress_(progress) {}
+        order_(work_.size(), options, dump, progress) {}
 
   Result<CollectProgress> run() {
     if (auto read = read_beginning(); !read) return read.error();
@@ -62,33 +148,21 @@ class Collector {
     if (lanes == 1) {
       run_lane(engine_, options_.batch);
     } else {
-      std::vector<std::future<void>> others;
+      std::vector<std::future<void>> running;
       for (int lane = 0; lane < lanes; ++lane)
-        others.push_back(std::async(std::launch::async, [this, lane, lanes] {
+        running.push_back(std::async(std::launch::async, [this, lane, lanes] {
           run_beside(share_of(engine_.threads(), lane, lanes),
                      share_of(options_.batch, lane, lanes));
         }));
-      for (auto& other : others) other.get();
+      for (auto& lane : running) lane.get();
     }
-    if (error_) return *error_;
-    return progress_;
+    return order_.result();
   }
 
  private:
   using Lane = std::vector<std::unique_ptr<Running>>;
 
   static int share_of(int n, int lane, int lanes) { return n / lanes + (lane < n % lanes ? 1 : 0); }
-
-  void run_beside(int threads, int batch) try {
-    const auto engine = engine_.beside(threads);
-    if (engine)
-      run_lane(*engine, batch);
-    else
-      end(engine.error());
-  } catch (...) {  // out of memory; nobody may wait for what this lane has begun
-    end();
-    throw;
-  }
 
   // A chat template begins all prompts alike. Where a head drafts for every answer none would use
   // it: the head reads those rows as well.
@@ -108,6 +182,17 @@ class Collector {
     return {};
   }
 
+  void run_beside(int threads, int batch) try {
+    const auto engine = engine_.beside(threads);
+    if (engine)
+      run_lane(*engine, batch);
+    else
+      order_.end(engine.error());
+  } catch (...) {  // out of memory; nobody may wait for what this lane has begun
+    order_.end({});
+    throw;
+  }
+
   // `batch` sequences side by side until no prompt is left, or the run ends.
   void run_lane(const Engine& engine, int batch) {
     Lane running;
@@ -117,35 +202,22 @@ class Collector {
       for (const auto& one : running) stepping.push_back(&*one->generation);
       Generation::step_together(stepping);
       take_finished(running);
-      std::erase_if(running, [](const auto& one) { return one->generation->done(); });
     }
   }
 
   // Begins sequences until the lane is full. False: nothing is left to do for it.
   bool fill(const Engine& engine, int batch, Lane& running) {
     while (std::ssize(running) < batch) {
-      const auto next = next_prompt(/*wait=*/running.empty());
+      const auto next = order_.next(/*wait=*/running.empty());
       if (!next) break;
       auto begun = begin(engine, *next);
       if (!begun) {
-        end(begun.error());
+        order_.end(begun.error());
         return false;
       }
       running.push_back(*std::move(begun));
     }
-    return !running.empty() && !ended();
-  }
-
-  // The number of a prompt that is to be begun now. None: all have been, or an early one takes so
-  // long that the lane has to go on without; with nothing else to do it waits.
-  std::optional<size_t> next_prompt(bool wait) {
-    const size_t window = kWindowBatches * static_cast<size_t>(options_.batch);
-    std::unique_lock lock(mutex_);
-    const auto may_begin = [&] { return n_begun_ - n_written_ < window; };
-    const auto over = [&] { return ended_ || n_begun_ == work_.size(); };
-    if (wait) moved_on_.wait(lock, [&] { return may_begin() || over(); });
-    if (over() || !may_begin()) return std::nullopt;
-    return n_begun_++;
+    return !running.empty() && !order_.ended();
   }
 
   Result<std::unique_ptr<Running>> begin(const Engine& engine, size_t index) const {
@@ -181,61 +253,22 @@ class Collector {
     return {error.code, fmt::format("prompt {}: {}", quoted_name(prompt.id), error.message)};
   }
 
-  void take_finished(const Lane& running) {
-    const std::scoped_lock lock(mutex_);
-    if (error_) return;
-    if (auto taken = take_and_write(running); !taken) {
-      end_with(taken.error());
-      return;
-    }
-    progress_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    if (options_.progress) options_.progress(progress_);
-  }
-
-  // With the mutex held, as all below that say so.
-  Result<void> take_and_write(const Lane& running) {
+  void take_finished(Lane& running) {
+    int64_t new_tokens = 0;
+    std::vector<std::pair<size_t, NewStream>> streams;
     for (const auto& one : running) {
-      const int64_t tokens = std::ssize(one->generation->tokens());
-      progress_.tokens += tokens - one->counted;
+      const Generation& generation = *one->generation;
+      const int64_t tokens = std::ssize(generation.tokens());
+      new_tokens += tokens - one->counted;
       one->counted = tokens;
-      if (!one->generation->done()) continue;
-      if (const auto& error = one->generation->error())
-        return in_prompt(*work_[one->index], *error);
-      finished_.emplace(one->index,
-                        one->recorder.finish(one->generation->finish_reason(), one->budget));
+      if (!generation.done()) continue;
+      if (const auto& error = generation.error())
+        return order_.end(in_prompt(*work_[one->index], *error));
+      streams.emplace_back(one->index,
+                           one->recorder.finish(generation.finish_reason(), one->budget));
     }
-    return write_in_order();
-  }
-
-  Result<void> write_in_order() {  // with the mutex held
-    for (auto next = finished_.find(n_written_); next != finished_.end();
-         next = finished_.find(n_written_)) {
-      const NewStream& stream = next->second;
-      if (auto added = dump_.add(stream); !added) return added;
-      progress_.count(stream);
-      finished_.erase(next);
-      ++n_written_;
-      moved_on_.notify_all();
-    }
-    return {};
-  }
-
-  bool ended() {
-    const std::scoped_lock lock(mutex_);
-    if (options_.stop && options_.stop()) end_with({});
-    return ended_;
-  }
-  void end(std::optional<Error> error = {}) {
-    const std::scoped_lock lock(mutex_);
-    end_with(std::move(error));
-  }
-  // No lane begins, steps or, behind an error, writes any more; the first error is the run's. With
-  // the mutex held.
-  void end_with(std::optional<Error> error) {
-    if (!error_) error_ = std::move(error);
-    ended_ = true;
-    moved_on_.notify_all();
+    std::erase_if(running, [](const auto& one) { return one->generation->done(); });
+    order_.add(new_tokens, std::move(streams));
   }
 
   const Engine& engine_;
@@ -244,17 +277,7 @@ class Collector {
   uint64_t seed_;
   const CollectAnswers& options_;
   std::shared_ptr<const Beginning> beginning_;  // none: they begin differently
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-
-  std::mutex mutex_;  // of all below
-  std::condition_variable moved_on_;
-  DumpWriter& dump_;
-  CollectProgress progress_;
-  std::map<size_t, NewStream> finished_;  // done, and waiting for those before them
-  size_t n_begun_ = 0;
-  size_t n_written_ = 0;
-  bool ended_ = false;
-  std::optional<Error> error_;
+  StreamOrder order_;
 };
 
 }  // namespace

@@ -64,8 +64,8 @@ Json arm_json(const ArmResult& arm) {
     for (const TokenGap& gap : arm.gaps) histogram.add(gap.gap);
     gaps = gap_histogram_json(histogram);
   }
-  return Json{{"depth", shape_json(arm.shape)["depth"]},
-              {"tree", shape_json(arm.shape)["tree"]},
+  return Json{{"depth", depth_json(arm.shape)},
+              {"tree", tree_json(arm.shape)},
               {"drafter", arm.drafter},
               {"token_ids", arm.token_ids},
               {"draft_depths", arm.draft_depths},

@@ -24,6 +24,7 @@
 #include "engine/head_search.h"
 #include "io/dump.h"
 #include "io/shown.h"
+#include "models/head_check.h"
 #include "spec/dump_text.h"
 
 namespace paceline::apps {
@@ -121,7 +122,7 @@ Json counts_json(const RoundCounts& counts) {
 }
 
 Json arm_json(const ArmCounts& arm) {
-  Json json = shape_json(arm.shape);
+  Json json = {{"depth", depth_json(arm.shape)}, {"tree", tree_json(arm.shape)}};
   json.update(counts_json(arm.rounds.all));
   Json by_category = Json::object();
   for (const auto& [category, counts] : arm.by_category)
@@ -190,8 +191,8 @@ Result<FoundHead> open_other_head(const ReplayFlags& given, const Engine& engine
   if (fits)
     if (auto made = engine.model().make_head(other->tensors); !made) fits = made.error();
   if (!fits) return Error{fits.error().code, name + ": " + fits.error().message};
-  if (!config.trunk_sha256.empty() && config.trunk_sha256 != engine.model_sha256())
-    warn(name + " was trained for another trunk; what it drafts may seldom stand");
+  if (const auto warning = another_trunk(config, engine.model_sha256(), name); !warning.empty())
+    warn(warning);
   return other;
 }
 

@@ -80,13 +80,15 @@ std::string shape_name(const DraftShape& shape) {
   return shape.tree == kAutoTree ? name : name + fmt::format(":{}", shape.tree);
 }
 
-Json shape_json(const DraftShape& shape) {
-  return Json{{"depth", shape.depth == kAutoDepth ? Json("auto") : Json(shape.depth)},
-              {"tree", shape.tree == kAutoTree ? Json("auto") : Json(shape.tree)}};
+Json depth_json(const DraftShape& shape) {
+  return shape.depth == kAutoDepth ? Json("auto") : Json(shape.depth);
+}
+Json tree_json(const DraftShape& shape) {
+  return shape.tree == kAutoTree ? Json("auto") : Json(shape.tree);
 }
 
 Json shape_label(const DraftShape& shape) {
-  return shape.tree == kAutoTree ? shape_json(shape)["depth"] : Json(shape_name(shape));
+  return shape.tree == kAutoTree ? depth_json(shape) : Json(shape_name(shape));
 }
 
 void SpecFlags::add(Flags& flags, const std::string& depths_help,

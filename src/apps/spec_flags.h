@@ -46,7 +46,8 @@ struct SpecFlags {
 std::string shape_name(const DraftShape& shape);
 // One value for both: the depth, 4 or "auto", or where a tree is asked for the name, "8:15".
 Json shape_label(const DraftShape& shape);
-// Fields "depth" and "tree"; an automatic one is "auto".
-Json shape_json(const DraftShape& shape);
+// The fields "depth" and "tree": numbers, or "auto".
+Json depth_json(const DraftShape& shape);
+Json tree_json(const DraftShape& shape);
 
 }  // namespace paceline::apps

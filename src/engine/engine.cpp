@@ -17,6 +17,7 @@
 #include "io/checkpoint.h"
 #include "io/shown.h"
 #include "io/weight_file.h"
+#include "models/head_check.h"
 #include "spec/head_drafter.h"
 
 namespace paceline {
@@ -176,12 +177,9 @@ Result<void> Engine::State::open_head(const Checkpoint& checkpoint,
 // A head that fits, but was trained for another model. Inside a checkpoint it goes with it.
 void Engine::State::warn_of_another_trunk(const Checkpoint& checkpoint, const std::string& name) {
   const HeadConfig& config = head_in_use.info.config;
-  const std::string digest = config.trunk_sha256.empty() ? "" : checkpoint.trunk_sha256();
-  if (!head_in_use.in_checkpoint && config.trunk_sha256 != digest) {
-    warnings.push_back(fmt::format(
-        "{} was trained for a model with the SHA-256 {}, and this one has {}; what it drafts may "
-        "seldom stand",
-        name, config.trunk_sha256, digest));
+  if (!head_in_use.in_checkpoint && !config.trunk_sha256.empty()) {
+    auto warning = another_trunk(config, checkpoint.trunk_sha256(), name);
+    if (!warning.empty()) warnings.push_back(std::move(warning));
   }
   if (!config.family.empty() && config.family != model->info().family) {
     warnings.push_back(fmt::format("{} was trained for family {}, and this model is of family {}",

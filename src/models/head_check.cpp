@@ -95,6 +95,16 @@ std::vector<std::string> faults_of(const std::vector<Tensor>& tensors,
 
 }  // namespace
 
+std::string another_trunk(const HeadConfig& head, const std::string& trunk_sha256,
+                          const std::string& name) {
+  if (head.trunk_sha256.empty() || head.trunk_sha256 == trunk_sha256) return "";
+  return fmt::format(
+      "{} was trained for another trunk, SHA-256 {}, and this one has {}; what it drafts may "
+      "seldom "
+      "stand",
+      name, head.trunk_sha256, trunk_sha256);
+}
+
 Result<std::vector<HeadShape>> head_shapes(const Checkpoint& trunk, int modules) {
   const auto config = read_config(trunk);
   if (!config) return config.error();
@@ -133,10 +143,9 @@ Result<CheckedHead> check_head_file(const std::filesystem::path& path, const Che
 
   CheckedHead head{std::move(*file), std::move(*contents), std::move(*config), {}, {}};
   head.sha256 = cached_sha256(head.file);
-  const std::string& made_for = head.config.trunk_sha256;
-  if (!made_for.empty() && made_for != trunk.trunk_sha256())
-    head.warnings.push_back(fmt::format(
-        "{}: trained for another trunk (SHA-256 {}); it may draft less", place, made_for));
+  if (head.config.trunk_sha256.empty()) return head;
+  if (auto warning = another_trunk(head.config, trunk.trunk_sha256(), place); !warning.empty())
+    head.warnings.push_back(std::move(warning));
   return head;
 }
 

@@ -13,6 +13,11 @@
 
 namespace paceline {
 
+// The warning that a head was trained for another trunk than the one with this SHA-256; empty where
+// it was not, or does not say. name: what the head goes by.
+std::string another_trunk(const HeadConfig& head, const std::string& trunk_sha256,
+                          const std::string& name);
+
 // Model::head_shapes() without loading the model. Unsupported for families without heads.
 Result<std::vector<HeadShape>> head_shapes(const Checkpoint& trunk, int modules);
 
