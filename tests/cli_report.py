@@ -73,6 +73,8 @@ class Bench(cli.CliTest):
             self.assertEqual(sum(arm["by_position"]["tokens"]), arm["tokens"] - 1)  # the prefill's
         self.assertEqual(report["round_cost"]["rows"], list(range(1, 18)))
         self.assertGreater(report["bandwidth"]["bytes_per_round"], 0)
+        seen = report["watched"]
+        self.assertTrue(0 < seen["low"] <= seen["high"] and seen["rows"] == 4, seen)
         use = report["machine_use"]
         self.assertTrue(0 <= use["steal"] <= 1 and use["others"] >= 0 and use["seconds"] > 0)
         self.assertEqual(report["noisy"], len(report["noisy_because"]) > 0)
@@ -204,8 +206,9 @@ class BenchRepeats(cli.CliTest):
                               text=True, timeout=300)
 
     def program(self, intervals, identical=True):
-        """Like paceline, but the next bench has the next of these intervals. Where its arms wrote
-        different texts it says so, and ends with exit status 1."""
+        """Like paceline, but the next bench has the next of these intervals, and behind them what a
+        pass of four rows cost. Where its arms wrote different texts it says so, and ends with exit
+        status 1."""
         path, _ = bench("repeats.json", "--repeats", "2")
         todo = cli.write("todo.json", json.dumps(intervals))
         fake = cli.write("fake paceline", f"""#!/bin/sh
@@ -213,8 +216,10 @@ test "$1" = bench || exec {shlex.quote(cli.BINARY)} "$@"
 exec {shlex.quote(sys.executable)} - {shlex.quote(path)} {shlex.quote(todo)} "$@" <<'END'
 import json, sys
 report, todo = (json.load(open(name)) for name in sys.argv[1:3])
-report["arms"][1]["speedup_interval"] = todo[0]
-report["arms"][1]["speedup"] = sum(todo[0]) / 2 if todo[0] else 2
+report["arms"][1]["speedup_interval"] = todo[0][:2] if todo[0] else None
+report["arms"][1]["speedup"] = sum(todo[0][:2]) / 2 if todo[0] else 2
+cost = todo[0][2] if todo[0] and len(todo[0]) > 2 else 1.2
+report["watched"] = {{"rows": 4, "mean": cost, "low": cost, "high": cost}}
 json.dump(todo[1:], open(sys.argv[2], "w"))
 report["identical"] = {identical}
 json.dump(report, open(sys.argv[sys.argv.index("--json") + 1], "w"))
@@ -234,6 +239,31 @@ END
             self.assertEqual(result.returncode, good, result.stdout + result.stderr)
             self.assertIn(says, result.stdout)
 
+    def test_pairs_that_a_machine_changed_between_are_made_again(self):
+        changed, same = [[1.96, 2.04, 1.4], [2.5, 2.6, 1.1]], [[1.96, 2.04, 1.1], [2.0, 2.08, 1.15]]
+        result = self.repeats("--pairs", "2", self.program(changed + same + changed + same), "model", "--depths", "0,4")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("4 pairs of runs, 2 of them with a machine that changed", result.stdout)
+        self.assertIn("depth 4: 2 of 2 pairs agree", result.stdout)
+        result = self.repeats("--pairs", "2", self.program(same + 5 * changed), "model", "--depths", "0,4")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("6 pairs of runs, 5 of them", result.stdout)
+
+    def test_a_run_in_which_the_machine_changed_is_told(self):
+        path, run = bench("changed.json")
+        def state(*seen):
+            files = [cli.write(f"state {i}.json", json.dumps({**run, "watched": watched}))
+                     for i, watched in enumerate(seen)]
+            shown = cli.run("report", *files, check=0).stdout.decode()
+            same = cli.run_json("report", *files)["same_state"]
+            self.assertEqual("the machine changed" in shown, same is False, shown)
+            return same
+        steady = {"rows": 4, "mean": 1.12, "low": 1.1, "high": 1.15}
+        self.assertIs(state(steady, {**steady, "mean": 1.19}), True)
+        self.assertIs(state(steady, {**steady, "mean": 1.21}), False)
+        self.assertIs(state(steady, {**steady, "high": 1.4}), False)
+        self.assertIsNone(state(steady, None))
+
     def test_arms_that_write_different_texts_are_no_comparison(self):
         fake = self.program([[1.96, 2.04]] * 2, identical=False)
         result = self.repeats("--pairs", "1", fake, "model", "--depths", "0,4")
@@ -246,7 +276,7 @@ END
                               "--max-tokens", "24", "--ignore-eos", "--depths", "0,4:0,4:8")
         self.assertIn(result.returncode, (0, 1), result.stderr)  # the machine may be busy
         self.assertIn("depth 4:8: ", result.stdout)
-        self.assertEqual(sorted(os.listdir(kept)), ["001-a.json", "001-b.json"])
+        self.assertEqual(sorted(os.listdir(kept))[:2], ["001-a.json", "001-b.json"])
         for name in os.listdir(kept):
             with open(os.path.join(kept, name)) as file:
                 report = json.load(file)

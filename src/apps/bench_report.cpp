@@ -147,6 +147,14 @@ Json break_even_json(const BenchResult& result) {
   return by_depth;
 }
 
+Json watched_json(const std::optional<measure::Watched>& seen) {
+  if (!seen) return nullptr;
+  return Json{{"rows", measure::Watched::kRows},
+              {"mean", seen->mean},
+              {"low", seen->low},
+              {"high", seen->high}};
+}
+
 Json round_cost_json(const measure::PassCosts& passes) {
   Json rows = Json::array();
   Json ms = Json::array();
@@ -285,6 +293,7 @@ void add_bench_json(const BenchResult& result, Json& report) {
   }
   report["verify_multiplier"] = std::move(multiplier);
   report["round_cost"] = round_cost_json(result.passes);
+  report["watched"] = watched_json(result.watched);
   report["verify_position"] = result.passes.position;
   report["one_row_ms"] = result.passes.one_row_seconds * 1e3;
   report["draft_cost"] = result.draft_cost();
@@ -319,6 +328,9 @@ void print_bench_table(const Json& report, const BenchResult& result) {
   for (const ArmSummary& arm : result.arms) print_rounds(arm);
   for (const ArmSummary& arm : result.arms) print_calibration(arm);
   print_predictions(result.arms);
+  if (const auto& seen = result.watched)
+    say("all through the run a pass of {} rows cost {:.2f} of one row ({:.2f} to {:.2f})\n",
+        measure::Watched::kRows, seen->mean, seen->low, seen->high);
   if (result.limit_rate > 0) {
     say("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",
         result.reached_rate, result.limit_rate, 100 * result.reached_rate / result.limit_rate);

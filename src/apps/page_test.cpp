@@ -96,6 +96,7 @@ TEST(Pages, StandWhateverTheReportHolds) {
                                 "gap_histogram",
                                 "rank_of_reference",
                                 "round_cost",
+                                "watched",
                                 "bandwidth",
                                 "by_category",
                                 "batch",

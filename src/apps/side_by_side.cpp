@@ -10,6 +10,7 @@
 #include "apps/report_fields.h"
 #include "apps/report_head.h"
 #include "apps/say.h"
+#include "measure/pass_watch.h"
 
 namespace paceline::apps {
 namespace {
@@ -62,6 +63,28 @@ Json arms_of(const std::vector<Json>& reports) {
     arms.push_back(std::move(arm));
   }
   return arms;
+}
+
+// Costs of a pass of a few rows that are so much apart, in the means of two runs or in one, are of
+// a machine in two states: what speculation gains there is not the same.
+constexpr double kSameState = 1.07;
+constexpr double kOneState = 1.2;
+
+// Whether the machine was in one state all through all runs; null where one does not say.
+Json same_state(const std::vector<Json>& reports) {
+  Value low, high;
+  bool steady = true;
+  for (const Json& report : reports) {
+    const Json& seen = at(report, "watched");
+    const Value mean = number(at(seen, "mean"));
+    const Value least = number(at(seen, "low"));
+    const Value most = number(at(seen, "high"));
+    if (!mean || !least || !most) return nullptr;
+    low = std::min(low.value_or(*mean), *mean);
+    high = std::max(high.value_or(*mean), *mean);
+    steady = steady && *most <= kOneState * *least;
+  }
+  return low && high ? Json(steady && *high <= kSameState * *low) : Json(nullptr);
 }
 
 // Numbers of a report with their names: "draft_cost", "bandwidth.reached", "joint_acceptance[1]".
@@ -173,6 +196,7 @@ void add_side_by_side(const std::vector<std::string>& paths, const std::vector<J
   for (const Unfair& one : unfair)
     conditions.push_back(Json{{"field", one.field}, {"why", one.why}, {"values", one.values}});
   side_by_side["unfair"] = std::move(conditions);
+  side_by_side["same_state"] = same_state(reports);
   side_by_side["arms"] = arms_of(reports);
   side_by_side["measures"] = measures_of(reports);
 }
@@ -197,6 +221,10 @@ void print_side_by_side(const Json& side_by_side) {
     const bool whole = first && std::floor(*first) == *first;
     print_row(text_of(at(measure, "name")), at(measure, "values"), whole ? 0 : 4);
   }
+  if (at(side_by_side, "same_state") == false)
+    say("the machine changed within a run or between them (watched: a pass of {} rows over one); "
+        "speedups agree then by chance at most\n",
+        measure::Watched::kRows);
   for (const Json& run : at(side_by_side, "runs"))
     if (at(run, "noisy") == true)
       say("{} is noisy: {}\n", text_of(at(run, "file")), text_of(at(run, "noisy_because")));

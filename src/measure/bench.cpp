@@ -242,6 +242,7 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
   if (!passes) return passes.error();
   result.passes = *passes;
 
+  auto watch = PassWatch::make(engine);
   progress("warming up", 0);
   BenchPrompt warm_up = prompts[0];
   warm_up.request.max_tokens = std::min(warm_up.request.max_tokens, 32);
@@ -262,11 +263,13 @@ Result<BenchResult> run_bench(const Engine& engine, const std::vector<BenchPromp
     if (!done && done.error().code != ErrorCode::Interrupted) return done.error();
     if (done) visits.push_back(*std::move(done));
     if (stream) stream->pass();
+    if (watch) watch->look();
     const bool out_of_time = options.seconds > 0 && seconds_so_far() > options.seconds;
     if (stopped(options) || (out_of_time && i + 1 < n_visits)) result.complete = false;
   }
   if (visits.empty()) return Error{ErrorCode::Interrupted, "interrupted before the first pair"};
 
+  if (watch) result.watched = watch->watched();
   result.draft_seconds = draft_seconds(visits, engine, result.passes);
   if (engine.head() != nullptr) result.head_cost = engine.costs().head;
   result.arms = summarize_all(visits, prompts, options, result, nullptr);

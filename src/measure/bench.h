@@ -16,6 +16,7 @@
 #include "measure/estimate.h"
 #include "measure/over_position.h"
 #include "measure/pass_costs.h"
+#include "measure/pass_watch.h"
 
 namespace paceline::measure {
 
@@ -66,6 +67,7 @@ struct BenchResult {
   std::vector<std::string> different;  // prompts whose arms differ
   std::vector<std::string> cyclic;     // prompts whose answer runs into a short cycle
   PassCosts passes;
+  std::optional<Watched> watched;  // none: no memory for it
   double draft_seconds = 0;  // of a draft asked for
   double draft_cost() const { return draft_seconds / passes.one_row_seconds; }
   // d: a step of the draft head in passes of one row, as the depth policy has it; none without a

@@ -1,0 +1,48 @@
+#include "measure/pass_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "measure/hygiene.h"
+#include "models/golden_support.h"
+
+namespace paceline::measure {
+namespace {
+
+TEST(PassWatch, TellsWhatTheLooksSaw) {
+  std::vector<double> ratios;
+  for (int i = 0; i < 15; ++i) ratios.push_back(1.12);
+  for (int i = 0; i < 5; ++i) ratios.push_back(1.4);
+  ratios[3] = 9;  // one that was disturbed
+  const Watched watched = summarize_looks(ratios);
+  EXPECT_NEAR(watched.mean, (14 * 1.12 + 5 * 1.4 + 9) / 20, 1e-12);
+  EXPECT_EQ(watched.low, 1.12);
+  EXPECT_EQ(watched.high, 1.4);
+  EXPECT_EQ(summarize_looks({1.5}).low, 1.5);
+  EXPECT_EQ(summarize_looks({1.5}).high, 1.5);
+}
+
+TEST(PassWatch, LooksAtPassesOfAnEngine) {
+  const auto engine = Engine::open(goldens() / "llama/plain", {.threads = 1});
+  ASSERT_TRUE(engine) << engine.error().message;
+  auto watch = PassWatch::make(*engine);
+  ASSERT_TRUE(watch) << watch.error().message;
+  EXPECT_FALSE(watch->watched());
+  watch->look();
+  ASSERT_TRUE(watch->watched());
+  EXPECT_GT(watch->watched()->mean, 0);
+}
+
+TEST(Noise, AMachineThatChangedIsNamed) {
+  BenchResult result;
+  result.watched = {.mean = 1.2, .low = 1.15, .high = 1.3};
+  EXPECT_TRUE(noise_of_result(result).empty());
+  result.watched->high = 1.42;
+  ASSERT_EQ(noise_of_result(result).size(), 1u);
+  EXPECT_EQ(noise_of_result(result)[0],
+            "a pass of 4 rows cost from 1.15 to 1.42 of one row: the machine changed");
+}
+
+}  // namespace
+}  // namespace paceline::measure
