@@ -223,7 +223,7 @@ class Collect(cli.CliTest):
 
 
 class Resume(cli.CliTest):
-    def killed_runs(self, out, number, *more, count=40):
+    def killed_runs(self, out, number, *more, count=40, longest=0.25):
         """Runs that are killed at random moments; whether some were in the middle of writing."""
         rng = random.Random(1)
         args = [cli.BINARY, "collect", cli.model("q4_1"), "--out", out, "--prompts", prompts_file(count=count),
@@ -231,7 +231,7 @@ class Resume(cli.CliTest):
         sizes = set()
         for _ in range(number):
             process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(rng.uniform(0.01, 0.25))
+            time.sleep(rng.uniform(0.01, longest))
             process.kill()
             process.wait()
             try:
@@ -251,8 +251,10 @@ class Resume(cli.CliTest):
 
     def test_a_killed_run_of_several_lanes_goes_on(self):
         whole, killed, lanes = cli.path("lanes whole"), cli.path("lanes killed"), ("--batch", "64", "--threads", "2")
-        collect(whole, "--batch", "1", prompts=prompts_file(count=300))
-        self.assertGreater(self.killed_runs(killed, 12, *lanes, count=300), 0)
+        start = time.monotonic()
+        collect(whole, *lanes, prompts=prompts_file(count=300))
+        longest = time.monotonic() - start
+        self.assertGreater(self.killed_runs(killed, 12, *lanes, count=300, longest=longest), 0)
         self.assertEqual(collect(killed, *lanes, prompts=prompts_file(count=300))["streams"], 300)
         self.assertTrue(same_files(whole, killed))
 

@@ -102,11 +102,13 @@ def repeat(given, folder):
             width = (max(half_width(*one) for one in both)
                      if all(interval for _, interval in both) else math.inf)
             verdict = {True: "yes", False: "NO", None: "no interval"}[agrees]
+            agreed.setdefault(name, 0)
+            widest.setdefault(name, 0)
             if same_state is False:
                 verdict = "changed"
             else:
-                agreed[name] = agreed.get(name, 0) + (agrees is True)
-                widest[name] = max(widest.get(name, 0), width)
+                agreed[name] += agrees is True
+                widest[name] = max(widest[name], width)
             print(f"{pair:<6}{name:<9}{shown(*both[0]):<25}{shown(*both[1]):<25}{verdict:<9}"
                   f"{percent(width)}{'  noisy' if any(noisy) else ''}", flush=True)
     good = judged == given.pairs
@@ -115,7 +117,7 @@ def repeat(given, folder):
         enough = count >= AGREE * given.pairs
         narrow = widest[name] <= WIDEST
         good = good and enough and narrow
-        print(f"depth {name}: {count} of {given.pairs} pairs agree, widest interval "
+        print(f"depth {name}: {count} of {judged} pairs agree, widest interval "
               f"{percent(widest[name])}: {'good' if enough and narrow else 'NOT GOOD'}")
     return 0 if good else 1
 
