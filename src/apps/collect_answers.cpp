@@ -54,7 +54,7 @@ class StreamOrder {
   }
 
   // What a step of a lane brought: tokens, and streams with the numbers of their prompts.
-  void add(int64_t tokens, std::vector<std::pair<size_t, NewStream>> streams) {
+  void add(int64_t tokens, std::vector<std::pair<size_t, NewStream>>&& streams) {
     const std::scoped_lock lock(mutex_);
     if (error_) return;  // nothing is written behind it
     progress_.tokens += tokens;
@@ -149,6 +149,7 @@ class Collector {
       run_lane(engine_, options_.batch);
     } else {
       std::vector<std::future<void>> running;
+      running.reserve(lanes);
       for (int lane = 0; lane < lanes; ++lane)
         running.push_back(std::async(std::launch::async, [this, lane, lanes] {
           run_beside(share_of(engine_.threads(), lane, lanes),

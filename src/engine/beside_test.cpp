@@ -43,6 +43,7 @@ TEST(EngineBeside, WritesTheSameAtTheSameTime) {
     const auto expected = answers(headed(name), DrafterKind::None);
     for (const DrafterKind drafter : {DrafterKind::None, DrafterKind::Mtp}) {
       std::vector<std::future<std::vector<std::vector<TokenId>>>> others;
+      others.reserve(3);
       for (int i = 0; i < 3; ++i)
         others.push_back(std::async(std::launch::async, [&engine, drafter] {
           const auto other = engine.beside(1);

@@ -212,12 +212,12 @@ class Engine {
   static Result<Engine> with_model(std::unique_ptr<Model> model, int context, int threads,
                                    std::vector<TokenId> end_ids, CacheType cache = CacheType::F16,
                                    std::unique_ptr<Tokenizer> tokenizer = nullptr);
-  // Another engine over the same weights, head, store and tokenizer with so many threads of its own,
-  // at least one: its generations step at the same time as this one's, where a single engine runs
-  // one step at a time. Bytes are the same in either. A verdict of the gate goes with it; what it
-  // has read, its costs and later verdicts are its own, and it learns nothing. Called by the thread
-  // that is to step its generations; it may outlive this one. Unsupported as Model::beside, TooLarge
-  // where there is no memory or no thread.
+  // Another engine over the same weights, head, store and tokenizer with so many threads of its
+  // own, at least one: its generations step at the same time as this one's, where a single engine
+  // runs one step at a time. Bytes are the same in either. A verdict of the gate goes with it; what
+  // it has read, its costs and later verdicts are its own, and it learns nothing. Called by the
+  // thread that is to step its generations; it may outlive this one. Unsupported as Model::beside,
+  // TooLarge where there is no memory or no thread.
   Result<Engine> beside(int threads) const;
   ~Engine();
   Engine(Engine&&) noexcept;

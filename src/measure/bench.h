@@ -68,7 +68,7 @@ struct BenchResult {
   std::vector<std::string> cyclic;     // prompts whose answer runs into a short cycle
   PassCosts passes;
   std::optional<Watched> watched;  // none: no memory for it
-  double draft_seconds = 0;  // of a draft asked for
+  double draft_seconds = 0;        // of a draft asked for
   double draft_cost() const { return draft_seconds / passes.one_row_seconds; }
   // d: a step of the draft head in passes of one row, as the depth policy has it; none without a
   // head. Drafts that are looked up cost next to nothing, so a union's draft_cost() is below.

@@ -11,9 +11,8 @@ namespace paceline::measure {
 namespace {
 
 TEST(PassWatch, TellsWhatTheLooksSaw) {
-  std::vector<double> ratios;
-  for (int i = 0; i < 15; ++i) ratios.push_back(1.12);
-  for (int i = 0; i < 5; ++i) ratios.push_back(1.4);
+  std::vector<double> ratios(15, 1.12);
+  ratios.resize(20, 1.4);
   ratios[3] = 9;  // one that was disturbed
   const Watched watched = summarize_looks(ratios);
   EXPECT_NEAR(watched.mean, (14 * 1.12 + 5 * 1.4 + 9) / 20, 1e-12);
