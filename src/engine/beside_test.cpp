@@ -23,6 +23,7 @@ Request asked(int i, DrafterKind drafter) {
 
 std::vector<std::vector<TokenId>> answers(const Engine& engine, DrafterKind drafter) {
   std::vector<std::vector<TokenId>> all;
+  all.reserve(kAnswers);
   for (int i = 0; i < kAnswers; ++i) all.push_back(answer(engine, asked(i, drafter)).tokens);
   return all;
 }
