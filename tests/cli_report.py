@@ -219,7 +219,7 @@ report, todo = (json.load(open(name)) for name in sys.argv[1:3])
 report["arms"][1]["speedup_interval"] = todo[0][:2] if todo[0] else None
 report["arms"][1]["speedup"] = sum(todo[0][:2]) / 2 if todo[0] else 2
 cost = todo[0][2] if todo[0] and len(todo[0]) > 2 else 1.2
-report["watched"] = {{"rows": 4, "mean": cost, "low": cost, "high": cost}}
+report["watched"] = {{"rows": 4, "looks": 20, "mean": cost, "low": cost, "high": cost}}
 json.dump(todo[1:], open(sys.argv[2], "w"))
 report["identical"] = {identical}
 json.dump(report, open(sys.argv[sys.argv.index("--json") + 1], "w"))
@@ -249,7 +249,7 @@ END
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("6 pairs of runs, 5 of them", result.stdout)
 
-    def test_a_run_in_which_the_machine_changed_is_told(self):
+    def test_runs_that_the_machine_changed_between_are_told(self):
         path, run = bench("changed.json")
         def state(*seen):
             files = [cli.write(f"state {i}.json", json.dumps({**run, "watched": watched}))
@@ -258,10 +258,10 @@ END
             same = cli.run_json("report", *files)["same_state"]
             self.assertEqual("the machine changed" in shown, same is False, shown)
             return same
-        steady = {"rows": 4, "mean": 1.12, "low": 1.1, "high": 1.15}
+        steady = {"rows": 4, "looks": 10, "mean": 1.12, "low": 1.1, "high": 1.15}
         self.assertIs(state(steady, {**steady, "mean": 1.19}), True)
         self.assertIs(state(steady, {**steady, "mean": 1.21}), False)
-        self.assertIs(state(steady, {**steady, "high": 1.4}), False)
+        self.assertIs(state(steady, {**steady, "high": 1.4}), True)  # noisy, but alike
         self.assertIsNone(state(steady, None))
 
     def test_arms_that_write_different_texts_are_no_comparison(self):

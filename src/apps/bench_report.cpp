@@ -150,6 +150,7 @@ Json break_even_json(const BenchResult& result) {
 Json watched_json(const std::optional<measure::Watched>& seen) {
   if (!seen) return nullptr;
   return Json{{"rows", measure::Watched::kRows},
+              {"looks", seen->looks},
               {"mean", seen->mean},
               {"low", seen->low},
               {"high", seen->high}};

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "apps/stream_recorder.h"
@@ -29,6 +30,8 @@ uint64_t seed_of(uint64_t seed, std::string_view id) {
   const std::string digest = sha256(std::as_bytes(std::span(text)));
   return std::stoull(digest.substr(0, 16), nullptr, 16) >> 1;
 }
+
+Error out_of_memory() { return {ErrorCode::TooLarge, "there is not enough memory for this"}; }
 
 // Hands out prompts in their order, takes streams as they are done, and writes them in the order of
 // the prompts. Lanes share it: every call takes the lock.
@@ -58,8 +61,13 @@ class StreamOrder {
     const std::scoped_lock lock(mutex_);
     if (error_) return;  // nothing is written behind it
     progress_.tokens += tokens;
-    for (auto& [index, stream] : streams) waiting_.emplace(index, std::move(stream));
-    if (auto written = write(); !written) return end_now(written.error());
+    try {
+      for (auto& [index, stream] : streams) waiting_.emplace(index, std::move(stream));
+      if (auto written = write(); !written) return end_now(written.error());
+    } catch (...) {  // half written, perhaps
+      end_now(out_of_memory());
+      throw;
+    }
     progress_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     if (options_.progress) options_.progress(progress_);
@@ -141,27 +149,23 @@ class Collector {
 
   Result<CollectProgress> run() {
     if (auto read = read_beginning(); !read) return read.error();
-    if (options_.depth > 0) engine_.gate(options_.stop);  // once, for all lanes
-    const auto side_by_side = std::min<int64_t>(options_.batch, std::ssize(work_));
-    const auto lanes =
-        static_cast<int>(std::clamp<int64_t>(side_by_side / kLaneBatch, 1, engine_.threads()));
-    if (lanes == 1) {
+    const auto may_draft = [&](const Prompt* prompt) { return drafts(prompt->id); };
+    if (std::ranges::any_of(work_, may_draft)) engine_.gate(options_.stop);  // once, for all lanes
+    const auto side_by_side =
+        static_cast<int>(std::min<int64_t>(options_.batch, std::ssize(work_)));
+    const int lanes = std::clamp(side_by_side / kLaneBatch, 1, engine_.threads());
+    if (lanes == 1)
       run_lane(engine_, options_.batch);
-    } else {
-      std::vector<std::future<void>> running;
-      running.reserve(lanes);
-      for (int lane = 0; lane < lanes; ++lane)
-        running.push_back(std::async(std::launch::async, [this, lane, lanes] {
-          run_beside(share_of(engine_.threads(), lane, lanes),
-                     share_of(options_.batch, lane, lanes));
-        }));
-      for (auto& lane : running) lane.get();
-    }
+    else
+      run_lanes(lanes, side_by_side);
     return order_.result();
   }
 
  private:
-  using Lane = std::vector<std::unique_ptr<Running>>;
+  struct Lane {
+    std::vector<std::unique_ptr<Running>> running;
+    std::optional<size_t> held;  // a prompt for which there was no memory beside those
+  };
 
   static int share_of(int n, int lane, int lanes) { return n / lanes + (lane < n % lanes ? 1 : 0); }
 
@@ -183,6 +187,21 @@ class Collector {
     return {};
   }
 
+  void run_lanes(int lanes, int batch) {
+    std::vector<std::future<void>> running;
+    running.reserve(lanes);
+    try {
+      for (int lane = 0; lane < lanes; ++lane)
+        running.push_back(std::async(std::launch::async, [=, this] {
+          run_beside(share_of(engine_.threads(), lane, lanes), share_of(batch, lane, lanes));
+        }));
+    } catch (const std::system_error& error) {  // those that have begun are not to go on alone
+      order_.end(Error{ErrorCode::TooLarge,
+                       fmt::format("cannot start {} threads: {}", lanes, error.code().message())});
+    }
+    for (auto& lane : running) lane.get();
+  }
+
   void run_beside(int threads, int batch) try {
     const auto engine = engine_.beside(threads);
     if (engine)
@@ -190,28 +209,32 @@ class Collector {
     else
       order_.end(engine.error());
   } catch (...) {  // out of memory; nobody may wait for what this lane has begun
-    order_.end({});
+    order_.end(out_of_memory());
     throw;
   }
 
   // `batch` sequences side by side until no prompt is left, or the run ends.
   void run_lane(const Engine& engine, int batch) {
-    Lane running;
+    Lane lane;
     std::vector<Generation*> stepping;
-    while (fill(engine, batch, running)) {
+    while (fill(engine, batch, lane)) {
       stepping.clear();
-      for (const auto& one : running) stepping.push_back(&*one->generation);
+      for (const auto& one : lane.running) stepping.push_back(&*one->generation);
       Generation::step_together(stepping);
-      take_finished(running);
+      take_finished(lane.running);
     }
   }
 
-  // Begins sequences until the lane is full. False: nothing is left to do for it.
-  bool fill(const Engine& engine, int batch, Lane& running) {
+  // Begins sequences until the lane is full, or the memory is. False: nothing is left to do for it.
+  bool fill(const Engine& engine, int batch, Lane& lane) {
+    auto& running = lane.running;
     while (std::ssize(running) < batch) {
-      const auto next = order_.next(/*wait=*/running.empty());
+      const auto next = lane.held ? lane.held : order_.next(/*wait=*/running.empty());
       if (!next) break;
       auto begun = begin(engine, *next);
+      const bool full = !begun && begun.error().code == ErrorCode::TooLarge && !running.empty();
+      lane.held = full ? next : std::nullopt;
+      if (full) break;
       if (!begun) {
         order_.end(begun.error());
         return false;
@@ -254,7 +277,7 @@ class Collector {
     return {error.code, fmt::format("prompt {}: {}", quoted_name(prompt.id), error.message)};
   }
 
-  void take_finished(Lane& running) {
+  void take_finished(std::vector<std::unique_ptr<Running>>& running) {
     int64_t new_tokens = 0;
     std::vector<std::pair<size_t, NewStream>> streams;
     for (const auto& one : running) {

@@ -44,7 +44,8 @@ std::vector<std::string> noise_of_result(const BenchResult& result, const NoiseL
       reasons.push_back(fmt::format("the interval of {} is ±{:.1f} % wide", what, 100 * half));
   };
   wide(result.passes.uncertainty / 2, "pass costs");  // single passes: shorter, so twice as wide
-  if (const auto& seen = result.watched; seen && seen->high > limits.change * seen->low)
+  if (const auto& seen = result.watched;
+      seen && seen->looks >= Watched::kEnough && seen->high > limits.change * seen->low)
     reasons.push_back(
         fmt::format("a pass of {} rows cost from {:.2f} to {:.2f} of one row: the machine changed",
                     Watched::kRows, seen->low, seen->high));

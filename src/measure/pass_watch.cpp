@@ -31,7 +31,8 @@ Watched summarize_looks(std::vector<double> ratios) {
   check(!ratios.empty(), "there was a look");
   std::sort(ratios.begin(), ratios.end());
   const size_t tenth = ratios.size() / 10;
-  return {.mean = std::accumulate(ratios.begin(), ratios.end(), 0.0) /
+  return {.looks = static_cast<int>(ratios.size()),
+          .mean = std::accumulate(ratios.begin(), ratios.end(), 0.0) /
                   static_cast<double>(ratios.size()),
           .low = ratios[tenth],
           .high = ratios[ratios.size() - 1 - tenth]};

@@ -13,8 +13,10 @@ namespace paceline::measure {
 // r(kRows) over the looks of a run.
 struct Watched {
   static constexpr int kRows = 4;
+  static constexpr int kEnough = 10;  // looks that tell a change from one that was disturbed
+  int looks = 0;
   double mean = 0;
-  double low = 0;   // a tenth of the looks are below,
+  double low = 0;   // a tenth of the looks are below, rounded down,
   double high = 0;  // a tenth above
 };
 

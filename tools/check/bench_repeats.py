@@ -7,8 +7,8 @@ Runs `PACELINE bench ARGS...` twice N times (10) and pairs the runs, the first w
 third with the fourth. Of every pair and every arm that drafts: both speedups with their intervals
 over the prompts that were run, whether they agree, as `paceline report` judges it, and the wider
 half-width. Two runs between which the machine changed, so that a pass of a few rows cost more in
-one (`same_state` of `paceline report`), are shown and not judged: another pair takes their place, up
-to 3 N in all. Exit status 0 where N pairs were judged, every arm agrees in at least 9 of 10 of them
+one (`same_state` of `paceline report`), are shown and not judged: another pair takes their place,
+up to 3 N in all. Exit status 0 where N pairs were judged, every arm agrees in at least 9 of 10 of them
 and no interval is wider than ± 5 %, 1 where not or where a run has no interval (--repeats 1), 2
 where a run fails or its arms wrote different texts. FOLDER keeps the reports.
 """
