@@ -3,8 +3,7 @@
 
 #include <future>
 
-#include "models/golden_support.h"
-#include "models/head_support.h"
+#include "engine/headed_golden.h"
 #include "tests/toy_engine.h"
 
 namespace paceline {
@@ -28,20 +27,11 @@ std::vector<std::vector<TokenId>> answers(const Engine& engine, DrafterKind draf
   return all;
 }
 
-Engine headed(const char* name) {
-  auto engine = Engine::open(goldens() / name, {.threads = 2});
-  check(engine.has_value(), "a golden opens");
-  HeadConfig config;
-  config.modules = 2;
-  check(engine->use_head(random_head(engine->model(), config, 1)).has_value(), "a head fits");
-  return std::move(*engine);
-}
-
 TEST(EngineBeside, WritesTheSameAtTheSameTime) {
   for (const char* name : {"llama/plain", "mistral/window", "gemma3/objects"}) {
     SCOPED_TRACE(name);
-    const Engine engine = headed(name);
-    const auto expected = answers(headed(name), DrafterKind::None);
+    const Engine engine = headed_golden(name);
+    const auto expected = answers(headed_golden(name), DrafterKind::None);
     for (const DrafterKind drafter : {DrafterKind::None, DrafterKind::Mtp}) {
       std::vector<std::future<std::vector<std::vector<TokenId>>>> others;
       others.reserve(3);
@@ -58,15 +48,16 @@ TEST(EngineBeside, WritesTheSameAtTheSameTime) {
 }
 
 TEST(EngineBeside, OutlivesTheOneThatItWasMadeOf) {
-  const auto other = [] { return headed("llama/plain").beside(2); }();
+  const auto other = [] { return headed_golden("llama/plain").beside(2); }();
   ASSERT_TRUE(other) << other.error().message;
   EXPECT_EQ(other->threads(), 2);
   ASSERT_NE(other->head(), nullptr);
-  EXPECT_EQ(answers(*other, DrafterKind::Mtp), answers(headed("llama/plain"), DrafterKind::None));
+  EXPECT_EQ(answers(*other, DrafterKind::Mtp),
+            answers(headed_golden("llama/plain"), DrafterKind::None));
 }
 
 TEST(EngineBeside, GoesOnFromABeginningThatAnotherRead) {
-  const Engine engine = headed("llama/plain");
+  const Engine engine = headed_golden("llama/plain");
   const auto other = engine.beside(1);
   ASSERT_TRUE(other);
   Request request = asked(4, DrafterKind::None);
@@ -80,7 +71,7 @@ TEST(EngineBeside, GoesOnFromABeginningThatAnotherRead) {
 }
 
 TEST(EngineBeside, TakesTheVerdictOfTheGateAlong) {
-  const Engine engine = headed("llama/plain");
+  const Engine engine = headed_golden("llama/plain");
   const GateVerdict verdict = engine.gate();
   const auto other = engine.beside(1);
   ASSERT_TRUE(other);

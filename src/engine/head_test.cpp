@@ -5,6 +5,7 @@
 
 #include "engine/costs.h"
 #include "engine/head_search.h"
+#include "engine/headed_golden.h"
 #include "io/test_files.h"
 #include "models/golden_support.h"
 #include "models/head_support.h"
@@ -139,22 +140,14 @@ TEST(EngineHead, AcceptanceIsThatOfAColdRunWhateverRanBefore) {
 TEST(EngineHead, GoesOnAtTheLastPlaceThatItSharesWithTheTrunk) {
   for (const char* name : {"llama/plain", "mistral/window", "gemma3/objects"}) {
     SCOPED_TRACE(name);
-    const auto headed = [&] {
-      auto engine = Engine::open(goldens() / name, {.threads = 2});
-      check(engine.has_value(), "a golden opens");
-      HeadConfig config;
-      config.modules = 2;
-      check(engine->use_head(random_head(engine->model(), config, 1)).has_value(), "a head fits");
-      return std::move(*engine);
-    };
-    const Engine engine = headed();
+    const Engine engine = headed_golden(name);
     answer(engine, mtp(some_prompt(150), 20, 3));
     Request other = mtp(some_prompt(150), 20, 3);
     for (size_t i = 100; i < other.prompt.size(); ++i) other.prompt[i] = 39;
     const Answer got = answer(engine, other);
     EXPECT_EQ(got.stats.reused_tokens, engine.model().info().n_sliding > 0 ? 64 : 98);
-    expect_same_counts(got, answer(headed(), other), name);
-    EXPECT_EQ(got.tokens, plain_answer(headed(), other).tokens);
+    expect_same_counts(got, answer(headed_golden(name), other), name);
+    EXPECT_EQ(got.tokens, plain_answer(headed_golden(name), other).tokens);
   }
 }
 
@@ -170,6 +163,7 @@ TEST(EngineHead, SequencesThatStepTogetherDraftAsTheyDoAlone) {
     generations.push_back(std::move(*generation));
   }
   std::vector<Generation*> all;
+  all.reserve(generations.size());
   for (Generation& generation : generations) all.push_back(&generation);
   while (std::ranges::any_of(all, [](const Generation* g) { return !g->done(); }))
     Generation::step_together(all);
