@@ -100,8 +100,7 @@ std::string another_trunk(const HeadConfig& head, const std::string& trunk_sha25
   if (head.trunk_sha256.empty() || head.trunk_sha256 == trunk_sha256) return "";
   return fmt::format(
       "{} was trained for another trunk, SHA-256 {}, and this one has {}; what it drafts may "
-      "seldom "
-      "stand",
+      "seldom stand",
       name, head.trunk_sha256, trunk_sha256);
 }
 
