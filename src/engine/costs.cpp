@@ -13,17 +13,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The widths that are timed for the policy; r is close to straight between them.
-constexpr int kWidths[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32};
+// The widths that are timed for the policy, those first that say most; r is close to straight
+// between them.
+constexpr int kWidths[] = {5, 9, 17, 3, 32, 2, 4, 7, 12, 6, 8, 16, 24};
+
+constexpr double kLeastSeconds = 1e-9;  // what a clock shows of a pass, at least
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Of an even number of values the mean of the two in the middle.
 double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  std::ranges::sort(values);
+  const size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 // One draft of the lookup, the text included that it reads between rounds.
@@ -41,22 +45,44 @@ double draft_seconds() {
   return seconds_since(start) / kTokens;
 }
 
-// Straight lines between measured widths, the last one prolonged. A wider pass is not cheaper:
-// where it seems so it is noise.
-CostModel interpolate(const PassTimes& times) {
-  const std::vector<int>& widths = times.widths;
-  std::vector<double> seconds;
-  for (const auto& values : times.seconds) seconds.push_back(std::max(1e-9, median(values)));
-  CostModel costs = worst_costs();
-  for (int m = 2; m <= CostModel::kMaxRows && widths.size() > 1; ++m) {
-    size_t right = 1;
-    while (right + 1 < widths.size() && widths[right] < m) ++right;
-    const double slope =
-        (seconds[right] - seconds[right - 1]) / (widths[right] - widths[right - 1]);
-    const double at = seconds[right - 1] + slope * (m - widths[right - 1]);
-    costs.verify[m] = std::max(costs.verify[m - 1], at / seconds[0]);
+// The closest values that never fall: pool adjacent violators (Ayer et al. 1955). A wider pass is
+// not cheaper; where it seems so it is noise.
+void pool_falls(std::vector<double>& values) {
+  std::vector<std::pair<double, size_t>> pools;  // mean and number
+  for (const double value : values) {
+    pools.emplace_back(value, 1);
+    while (pools.size() > 1 && pools[pools.size() - 2].first > pools.back().first) {
+      const auto [mean, n] = pools.back();
+      pools.pop_back();
+      auto& pool = pools.back();
+      const size_t both = pool.second + n;
+      pool.first += (mean - pool.first) * static_cast<double>(n) / static_cast<double>(both);
+      pool.second = both;
+    }
   }
-  costs.draft = draft_seconds() / seconds[0];
+  values.clear();
+  for (const auto& [mean, n] : pools) values.insert(values.end(), n, mean);
+}
+
+// Straight lines between measured widths, the last one prolonged.
+CostModel interpolate(const PassTimes& times) {
+  std::vector<std::pair<int, double>> measured = {{1, 1.0}};
+  for (size_t i = 0; i < times.widths.size(); ++i)
+    measured.emplace_back(times.widths[i], median(times.ratios[i]));
+  std::ranges::sort(measured);
+  std::vector<double> ratios;
+  for (const auto& point : measured) ratios.push_back(point.second);
+  pool_falls(ratios);
+
+  CostModel costs = worst_costs();
+  for (int m = 2; m <= CostModel::kMaxRows; ++m) {
+    size_t right = 1;
+    while (right + 1 < measured.size() && measured[right].first < m) ++right;
+    const int from = measured[right - 1].first;
+    const double slope = (ratios[right] - ratios[right - 1]) / (measured[right].first - from);
+    costs.verify[m] = std::max(1.0, ratios[right - 1] + slope * (m - from));
+  }
+  costs.draft = draft_seconds() / std::max(kLeastSeconds, median(times.one_row_seconds));
   return costs;
 }
 
@@ -78,23 +104,39 @@ Result<PassTimes> time_passes(const Model& model, int context, CacheType cache,
   if (times.widths.empty()) {
     return Error{ErrorCode::TooLarge, "the context is too short to measure passes in"};
   }
-  auto passes = Passes::make(model, context, cache, sweeps.position, times.widths.back(),
-                             sweeps.prefill_seconds);
+  const int widest = std::ranges::max(times.widths);
+  auto passes =
+      Passes::make(model, context, cache, sweeps.position, widest, sweeps.prefill_seconds);
   if (!passes) return passes.error();
   times.position = passes->position();
 
-  times.seconds.resize(times.widths.size());
+  const auto one_row = [&] {
+    const double seconds = std::max(kLeastSeconds, passes->seconds(1));
+    times.one_row_seconds.push_back(seconds);
+    return seconds;
+  };
+  passes->seconds(widest);  // warms up
+  passes->seconds(1);
+  times.ratios.resize(times.widths.size());
   const auto start = Clock::now();
-  for (int sweep = 0; sweep <= sweeps.most; ++sweep) {
-    if (sweep > sweeps.least && seconds_since(start) > sweeps.seconds) break;
+  double before = one_row();
+  for (int sweep = 0; sweep < sweeps.most; ++sweep) {
+    if (sweep > 0 && seconds_since(start) > sweeps.seconds) break;
     for (size_t turn = 0; turn < times.widths.size(); ++turn) {
       if (sweeps.stop && sweeps.stop()) {
-        if (sweep > 1) return times;
+        if (sweep > 0) return times;
         return Error{ErrorCode::Interrupted, "interrupted"};
+      }
+      if (sweep == 0 && turn >= PassSweeps::kFewest && seconds_since(start) > sweeps.seconds) {
+        times.widths.resize(turn);
+        times.ratios.resize(turn);
+        break;
       }
       const size_t i = sweep % 2 == 0 ? turn : times.widths.size() - 1 - turn;
       const double seconds = passes->seconds(times.widths[i]);
-      if (sweep > 0) times.seconds[i].push_back(seconds);  // the first sweep warms up
+      const double after = one_row();
+      times.ratios[i].push_back(2 * seconds / (before + after));
+      before = after;
     }
   }
   return times;
@@ -145,7 +187,7 @@ Result<double> measure_head(const Model& model, const DraftHead& head, int conte
     drafter.draft(drafts);
     drafted.push_back(seconds_since(start) / kDrafts);
   }
-  return median(drafted) / std::max(1e-9, median(passed));
+  return median(drafted) / std::max(kLeastSeconds, median(passed));
 }
 
 }  // namespace paceline

@@ -12,33 +12,37 @@
 
 namespace paceline {
 
-// Seconds of passes of some widths, all behind the same committed positions.
+// What passes of some widths cost beside passes of one row, all behind the same committed positions.
 struct PassTimes {
   int position = 0;
-  std::vector<int> widths;                   // ascending from 1
-  std::vector<std::vector<double>> seconds;  // of each width, a value a sweep
+  std::vector<double> one_row_seconds;      // of each pass of one row
+  std::vector<int> widths;                  // from 2 on, in the order they were asked for in
+  std::vector<std::vector<double>> ratios;  // r of each width, a value a sweep
 };
 
 struct PassSweeps {
-  std::span<const int> widths;  // ascending from 1; those wider than the context are left out
-  int position = 256;           // fewer where the context is short
-  int least = 3;                // sweeps over all widths
-  int most = 15;
-  double seconds = 0.3;             // begin no sweep beyond `least` after this time
+  static constexpr size_t kFewest = 3;
+  std::span<const int> widths;      // from 2 on; those wider than the context are left out
+  int position = 256;               // fewer where the context is short
+  int most = 15;                    // sweeps over all widths
+  double seconds = 0.4;             // begin no sweep after this time
   double prefill_seconds = 0.2;     // a slow trunk is measured behind fewer positions
   std::function<bool()> stop = {};  // looked at between passes
 };
 
-// Timing window: forward() alone, logits of all rows, in a state of its own; widths interleaved, up
-// and down in turn, one more sweep at the start that is dropped. TooLarge when there is no memory
-// for that state; Interrupted when it was stopped before every width had a time.
+// Timing window: forward() alone, logits of all rows, in a state of its own. A pass of one row
+// stands on either side of every other, whose ratio is taken from these two: what changes on a
+// machine from one moment to the next changes both. Sweeps go forth and back in turn. Where time is
+// over in the first one, widths behind the first kFewest are left out. TooLarge when there is no
+// memory for that state; Interrupted when it was stopped before every width had a time.
 Result<PassTimes> time_passes(const Model& model, int context, CacheType cache,
                               const PassSweeps& sweeps);
 
 // Where a row costs a whole pass: drafting never pays.
 CostModel worst_costs();
 
-// Medians over a first sight of the machine, some hundred milliseconds, and the price of a lookup.
+// Medians over a first sight of the machine, some hundred milliseconds or nine passes, and the
+// price of a lookup. A CostTracker goes on from there.
 Result<CostModel> measure_costs(const Model& model, int context, CacheType cache);
 
 // The price of a draft of the head, in passes of one row: rounds that read two rows of the text and

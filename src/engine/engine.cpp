@@ -340,13 +340,14 @@ Result<ProbeResult> Engine::probe(const ProbeOptions& options) const {
 
 const CostModel& Engine::costs() const {
   std::call_once(state_->costs_once, [this] {
-    state_->costs =
-        measure_costs(*state_->model, state_->context, state_->cache).value_or(worst_costs());
-    if (state_->head == nullptr) return;
-    state_->costs.head = measure_head(*state_->model, *state_->head, state_->context, state_->cache)
-                             .value_or(worst_costs().head);
+    const State& mine = *state_;
+    CostModel costs = measure_costs(*mine.model, mine.context, mine.cache).value_or(worst_costs());
+    if (mine.head != nullptr)
+      costs.head = measure_head(*mine.model, *mine.head, mine.context, mine.cache)
+                       .value_or(worst_costs().head);
+    state_->costs.emplace(costs);
   });
-  return state_->costs;
+  return state_->costs->costs();
 }
 
 Result<std::vector<TokenId>> Engine::encode_chat(std::span<const ChatMessage> messages) const {

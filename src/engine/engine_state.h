@@ -11,6 +11,7 @@
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "kernels/choose.h"
+#include "spec/cost_tracker.h"
 #include "spec/head_drafter.h"
 #include "spec/store_builder.h"
 
@@ -84,7 +85,7 @@ struct Engine::State {
   std::vector<PassPart> parts;           // of the pass under way, and whose they are
   std::vector<Generation::State*> members;
   std::once_flag costs_once;
-  CostModel costs;
+  std::optional<CostTracker> costs;
   std::once_flag sha256_once;
   std::string sha256;
 };

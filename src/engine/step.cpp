@@ -19,6 +19,9 @@ void Generation::step_together(std::span<Generation* const> generations) {
     const auto start = std::chrono::steady_clock::now();
     engine.model->forward(parts, *engine.workspace);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    // Of the rounds of one sequence, whose policy goes by these costs.
+    if (engine.costs && parts.size() == 1 && members[0]->prefilled)
+      engine.costs->observe(rows, seconds.count());
     for (size_t i = 0; i < parts.size(); ++i) members[i]->close(parts[i].out, seconds.count());
     parts.clear();
     members.clear();

@@ -24,25 +24,26 @@ Result<PassCosts> measure_passes(const Engine& engine, int repeats,
   if (engine.context() <= kRows) {
     return Error{ErrorCode::TooLarge, "the context is too short to measure passes in"};
   }
-  std::array<int, kRows> widths;
-  std::iota(widths.begin(), widths.end(), 1);
+  std::array<int, kRows - 1> widths;
+  std::iota(widths.begin(), widths.end(), 2);
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   const auto times = time_passes(engine.model(), engine.context(), engine.cache_type(),
                                  {.widths = widths,
-                                  .least = repeats,
                                   .most = repeats,
+                                  .seconds = kNoLimit,
                                   .prefill_seconds = kNoLimit,
                                   .stop = stop});
   if (!times) return times.error();
 
   PassCosts costs;
   costs.position = times->position;
-  costs.one_row_seconds = median(times->seconds[0]);
-  for (int rows = 1; rows <= kRows; ++rows) {
-    const auto& seconds = times->seconds[rows - 1];
-    const double middle = median(seconds);
-    const Interval interval = median_interval(seconds, static_cast<uint64_t>(rows));
-    costs.multiplier[rows] = middle / costs.one_row_seconds;
+  costs.one_row_seconds = median(times->one_row_seconds);
+  costs.multiplier[1] = 1;
+  for (int rows = 2; rows <= kRows; ++rows) {
+    const auto& ratios = times->ratios[rows - 2];
+    const double middle = median(ratios);
+    const Interval interval = median_interval(ratios, static_cast<uint64_t>(rows));
+    costs.multiplier[rows] = middle;
     costs.uncertainty = std::max(costs.uncertainty, (interval.high - interval.low) / 2 / middle);
   }
   return costs;

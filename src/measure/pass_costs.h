@@ -13,7 +13,7 @@ struct PassCosts {
   static constexpr int kMostRows = kMaxDepth + 1;
   int position = 0;  // committed positions in front of the block
   double one_row_seconds = 0;
-  // r(m) for m from 1 to kMostRows: median seconds of m rows over those of one row.
+  // r(m) for m from 1 to kMostRows: median seconds of m rows over those of one row right beside.
   std::array<double, kMostRows + 1> multiplier = {};
   // r(m) of any width: behind kMostRows on the straight line of the last half of them.
   double of(int rows) const;

@@ -1,0 +1,35 @@
+// What passes cost by now: the curve that was measured at the start, made flatter or steeper as the
+// passes of the run itself turn out.
+#pragma once
+
+#include "spec/policy.h"
+
+namespace paceline {
+
+// A machine does not stay as it was when it was measured: others load it, its clock falls, and
+// behind a longer context every row costs more. Seconds of a pass of m rows are taken as
+//   t(m) = a + b x(m),  x(m) = r(m) - 1 as measured,
+// a straight line through the passes so far, later ones weighing more (recursive least squares with
+// forgetting; Ljung and Soderstrom 1983, with the slope held at the measured one, b = a, by a ridge
+// that passes of one width alone do not move). Then r(m) = 1 + b / a x(m) from now on.
+class CostTracker {
+ public:
+  explicit CostTracker(const CostModel& measured) : measured_(measured), costs_(measured) {}
+
+  // A pass of `rows` rows, 1 to CostModel::kMaxRows, of one sequence.
+  void observe(int rows, double seconds);
+  const CostModel& costs() const { return costs_; }
+
+ private:
+  CostModel measured_;
+  CostModel costs_;
+  // Over the passes so far, each with its weight.
+  double weight_ = 0;
+  double mean_x_ = 0;
+  double mean_t_ = 0;
+  double xx_ = 0;  // sum of squared deviations of x
+  double xt_ = 0;  // sum of products of the deviations of x and t
+  double slope_ = 0;
+};
+
+}  // namespace paceline
