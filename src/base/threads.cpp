@@ -29,17 +29,22 @@ void relax() {
 #endif
 }
 
+// Whether `ready` came true before it was time to park.
+template <class Ready>
+bool spin_until(Ready ready) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kPollsPerClockRead; ++i) {
+      if (ready()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
+}
+
 // Waits until `value` is no longer `old`: spinning first, then parked.
 void wait_for_change(const std::atomic<uint32_t>& value, uint32_t old, bool may_spin) {
-  if (may_spin) {
-    const auto deadline = std::chrono::steady_clock::now() + kSpin;
-    do {
-      for (int i = 0; i < kPollsPerClockRead; ++i) {
-        if (value.load(std::memory_order_acquire) != old) return;
-        relax();
-      }
-    } while (std::chrono::steady_clock::now() < deadline);
-  }
+  if (may_spin && spin_until([&] { return value.load(std::memory_order_acquire) != old; })) return;
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 
@@ -80,6 +85,8 @@ bool float_control_is_default() {
 
 ThreadPool::ThreadPool(int threads) : size_(threads), active_(threads) {
   check(threads >= 1, "a thread pool has at least one thread");
+  shares_ = std::vector<Share>(static_cast<size_t>(threads));
+  finished_ = std::vector<Finished>(static_cast<size_t>(threads));
   set_float_control();
   workers_.reserve(threads - 1);
   try {
@@ -94,8 +101,10 @@ ThreadPool::~ThreadPool() { stop_workers(); }
 
 void ThreadPool::stop_workers() {
   stop_.store(true, std::memory_order_relaxed);
-  started_.value.fetch_add(1, std::memory_order_release);
-  started_.value.notify_all();
+  for (Share& share : shares_) {
+    share.run.fetch_add(1, std::memory_order_release);
+    share.run.notify_one();
+  }
   for (auto& worker : workers_) worker.join();
 }
 
@@ -104,54 +113,102 @@ void ThreadPool::use(int threads) {
   active_.store(threads == 0 ? size_ : threads, std::memory_order_relaxed);
 }
 
-void ThreadPool::take_pieces(uint32_t run, int thread) {
-  uint64_t open = open_.value.load(std::memory_order_acquire);
+void ThreadPool::take_from(int owner, uint32_t run, int thread) {
+  Share& share = shares_[static_cast<size_t>(owner)];
+  uint64_t open = share.open.load(std::memory_order_acquire);
   while (static_cast<uint32_t>(open >> 32) == run && static_cast<uint32_t>(open) > 0) {
-    if (!open_.value.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel,
-                                           std::memory_order_acquire))
+    if (!share.open.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel,
+                                          std::memory_order_acquire))
       continue;
-    // The run cannot end before this piece has, so its fields may be read; behind the count below
-    // they may be those of another run.
-    const auto pieces = static_cast<uint32_t>(pieces_);
-    call_(context_, thread, static_cast<int>(pieces - static_cast<uint32_t>(open)));
-    if (finished_.value.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces)
-      finished_.value.notify_one();  // costs no system call while nobody is parked
-    open = open_.value.load(std::memory_order_acquire);
+    // The run cannot end before this piece has, so the share may be read; behind the count below it
+    // may be that of another run.
+    share.call(share.context, thread, share.end - static_cast<int>(static_cast<uint32_t>(open)));
+    finish_one(thread);
+    open = share.open.load(std::memory_order_acquire);
   }
+}
+
+void ThreadPool::take_pieces(uint32_t run, int thread) {
+  const int n = size();
+  for (int i = 0; i < n; ++i) take_from((thread + i) % n, run, thread);
+}
+
+// Either the caller of run() sees this piece before it parks, or it is seen to park here.
+void ThreadPool::finish_one(int thread) {
+  std::atomic<uint32_t>& mine = finished_[static_cast<size_t>(thread)].value;
+  if (thread == 0) {  // the caller of run() itself
+    mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return;
+  }
+  mine.fetch_add(1, std::memory_order_seq_cst);
+  if (caller_.waits.load(std::memory_order_seq_cst) == 0) return;
+  caller_.wakes.fetch_add(1, std::memory_order_release);
+  caller_.wakes.notify_one();
+}
+
+uint32_t ThreadPool::finished() const {
+  uint32_t sum = 0;
+  for (const Finished& of_thread : finished_)
+    sum += of_thread.value.load(std::memory_order_seq_cst);
+  return sum;
+}
+
+void ThreadPool::wait_for_all(uint32_t all) {
+  if (may_spin() && spin_until([&] { return finished() == all; })) return;
+  caller_.waits.store(1, std::memory_order_seq_cst);
+  for (;;) {
+    const uint32_t wakes = caller_.wakes.load(std::memory_order_acquire);
+    if (finished() == all) break;
+    caller_.wakes.wait(wakes, std::memory_order_acquire);
+  }
+  caller_.waits.store(0, std::memory_order_relaxed);
 }
 
 void ThreadPool::run_erased(int pieces, Call call, void* context) {
 #if !defined(NDEBUG)
   check(float_control_is_default(), "whoever computes has the default floating-point control word");
 #endif
-  if (size() == 1 || pieces == 1) {
+  const int threads = size();
+  if (threads == 1 || pieces <= 1) {
     for (int piece = 0; piece < pieces; ++piece) call(context, 0, piece);
     return;
   }
-  const uint32_t run = started_.value.load(std::memory_order_relaxed) + 1;
-  call_ = call;
-  context_ = context;
-  pieces_ = pieces;
-  finished_.value.store(0, std::memory_order_relaxed);
-  open_.value.store((uint64_t{run} << 32) | static_cast<uint32_t>(pieces),
-                    std::memory_order_release);
-  started_.value.store(run, std::memory_order_release);
-  started_.value.notify_all();
-  take_pieces(run, 0);
-  for (uint32_t done = finished_.value.load(std::memory_order_acquire);
-       done != static_cast<uint32_t>(pieces);
-       done = finished_.value.load(std::memory_order_acquire))
-    wait_for_change(finished_.value, done, may_spin());
+  const uint32_t all = finished() + static_cast<uint32_t>(pieces);
+  ++run_;
+  // Others first: they begin while the rest is handed out.
+  for (int t = threads - 1; t >= 0; --t) {
+    Share& share = shares_[static_cast<size_t>(t)];
+    const auto begin = static_cast<int>(int64_t{pieces} * t / threads);
+    const auto end = static_cast<int>(int64_t{pieces} * (t + 1) / threads);
+    share.call = call;
+    share.context = context;
+    share.end = end;
+    // The caller has taken its first piece already: a locked operation would wait until the shares
+    // of all others have crossed to their cores.
+    const int open = t == 0 && end > 0 ? end - 1 : end - begin;
+    share.open.store((uint64_t{run_} << 32) | static_cast<uint32_t>(open),
+                     std::memory_order_release);
+    if (t == 0 || begin == end) continue;  // whose turn it is already; who is not needed
+    share.run.store(run_, std::memory_order_release);
+    share.run.notify_one();
+  }
+  if (pieces >= threads) {
+    call(context, 0, 0);
+    finish_one(0);
+  }
+  take_pieces(run_, 0);
+  wait_for_all(all);
 }
 
 void ThreadPool::work(int thread) {
   set_float_control();
+  Share& share = shares_[static_cast<size_t>(thread)];
   uint32_t seen = 0;
   for (;;) {
-    wait_for_change(started_.value, seen, may_spin());
+    wait_for_change(share.run, seen, may_spin());
     if (stop_.load(std::memory_order_relaxed)) return;
-    seen = started_.value.load(std::memory_order_acquire);
-    if (thread < size()) take_pieces(seen, thread);
+    seen = share.run.load(std::memory_order_acquire);
+    take_pieces(seen, thread);
   }
 }
 

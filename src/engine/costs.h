@@ -12,7 +12,8 @@
 
 namespace paceline {
 
-// What passes of some widths cost beside passes of one row, all behind the same committed positions.
+// What passes of some widths cost beside passes of one row, all behind the same committed
+// positions.
 struct PassTimes {
   int position = 0;
   std::vector<double> one_row_seconds;      // of each pass of one row

@@ -284,9 +284,9 @@ class Engine {
   // A longer look. Its verdict becomes the gate's, in this engine and those to come.
   Result<ProbeResult> probe(const ProbeOptions& options) const;
 
-  // r(m) for every width and the price of a draft, in passes of one row; see spec/policy.h. Measured
-  // on this machine at first use (some hundred milliseconds); from then on r(m) follows the passes
-  // of generations that step alone, spec/cost_tracker.h.
+  // r(m) for every width and the price of a draft, in passes of one row; see spec/policy.h.
+  // Measured on this machine at first use (some hundred milliseconds); from then on r(m) follows
+  // the passes of generations that step alone, spec/cost_tracker.h.
   const CostModel& costs() const;
 
  private:

@@ -74,12 +74,33 @@ RowForm row_form(WeightType type, Numerics numerics) {
   return split ? RowForm::Split : RowForm::Float;
 }
 
-void Activations::set(Mat<const float> x, WeightType type, const Kernels& kernels) {
+bool Activations::begin(Mat<const float> x, WeightType type, const Kernels& kernels) {
   const size_t whole_blocks = (x.cols + kQuantBlock - 1) / kQuantBlock;
   check(x.rows * whole_blocks * kQuantBlock <= max_values_, "activations fit their memory");
   rows_ = x.rows;
   n_in_ = x.cols;
   form_ = row_form(type, product_numerics(kernels));
+  check(form_ != RowForm::Int8 || x.cols % kQuantBlock == 0,
+        "quantised products take whole blocks of inputs");
+  return form_ == RowForm::Int8;
+}
+
+void Activations::set_columns(Mat<const float> x, int first, int last, const KernelTable& table) {
+  const int64_t blocks = n_in_ / kQuantBlock;
+  const int64_t groups = (rows_ + kRowGroup - 1) / kRowGroup;
+  for (int64_t group = 0; group < groups; ++group)
+    table.quantize_blocks(x.data, x.rows, x.cols, group * blocks + first / kQuantBlock,
+                          group * blocks + last / kQuantBlock, q(), scale(), scaled_sum(), sum());
+}
+
+void Activations::set(Mat<const float> x, WeightType type, const Kernels& kernels) {
+  const int64_t elements = static_cast<int64_t>(x.rows) * x.cols;
+  if (begin(x, type, kernels)) {
+    hand_out(x.cols, kQuantBlock, elements, kernels, [&](int64_t first, int64_t last) {
+      set_columns(x, static_cast<int>(first), static_cast<int>(last), *kernels.table);
+    });
+    return;
+  }
   if (form_ == RowForm::Float) {
     x_ = x.data;
     if (x.rows == 1) return;
@@ -87,21 +108,9 @@ void Activations::set(Mat<const float> x, WeightType type, const Kernels& kernel
     x_ = interleaved();
     return;
   }
-  check(form_ != RowForm::Int8 || x.cols % kQuantBlock == 0,
-        "quantised products take whole blocks of inputs");
-  const int64_t elements = static_cast<int64_t>(x.rows) * x.cols;
-  if (form_ == RowForm::Split) {
-    hand_out(x.rows, 1, elements, kernels, [&](int64_t first, int64_t last) {
-      kernels.table->split_rows(x.data, x.rows, x.cols, static_cast<int>(first),
-                                static_cast<int>(last - first), split());
-    });
-    return;
-  }
-  const int64_t groups = (x.rows + kRowGroup - 1) / kRowGroup;
-  const int64_t blocks = groups * (x.cols / kQuantBlock);
-  hand_out(blocks, 4, elements, kernels, [&](int64_t first, int64_t last) {
-    kernels.table->quantize_blocks(x.data, x.rows, x.cols, first, last, q(), scale(), scaled_sum(),
-                                   sum());
+  hand_out(x.rows, 1, elements, kernels, [&](int64_t first, int64_t last) {
+    kernels.table->split_rows(x.data, x.rows, x.cols, static_cast<int>(first),
+                              static_cast<int>(last - first), split());
   });
 }
 
@@ -123,44 +132,58 @@ void Activations::fill(MatmulArgs& args) const {
   }
 }
 
-void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels) {
-  // Threads share bands of float weights, tiles of others.
-  const int unit = x.form() == RowForm::Int8 ? 1 : kBandTiles;
-  const auto units = [&](const PackedMatrix& w) { return (w.tiles() + unit - 1) / unit; };
-  int64_t all_units = 0;
+void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels,
+            const Then& then) {
+  // Threads share bands of float weights, tiles of others, or whole blocks of outputs.
+  const int unit = x.form() != RowForm::Int8 ? kBandTiles : then ? kQuantBlock / kTileOutputs : 1;
+  static_assert(kBandTiles * kTileOutputs % kQuantBlock == 0);
+  int64_t all_tiles = 0;
   for (const Product& p : products) {
     check(p.w.n_in == x.n_in(), "a product's weights are as wide as its inputs");
     check(row_form(p.w.type, product_numerics(kernels)) == x.form(),
           "activations are prepared for their weights");
     check(p.y.rows == x.rows() && p.y.cols >= p.w.n_out, "a product's outputs have room");
-    all_units += units(p.w);
+    check(!then || p.w.n_out == products[0].w.n_out, "what comes of outputs needs all of them");
+    all_tiles += p.w.tiles();
   }
   const auto& run = kernels.wide ? kernels.table->matmul_wide : kernels.table->matmul;
-  kernels.pool->split(all_units, 1, [&](int64_t begin, int64_t end) {
-    int64_t before = 0;  // units of the products passed so far
+  // A piece is the same share of every product: outputs that meet later, as those of a gate and
+  // what it lets through, are one thread's.
+  const int pieces = kernels.pool->pieces(all_tiles);
+  kernels.pool->run(pieces, [&](int /*thread*/, int piece) {
     for (const Product& p : products) {
-      const int64_t first = std::max<int64_t>(begin - before, 0) * unit;
-      const int64_t last = std::min<int64_t>((end - before) * unit, p.w.tiles());
-      before += units(p.w);
+      const int64_t units = (p.w.tiles() + unit - 1) / unit;
+      const int64_t first = units * piece / pieces * unit;
+      const int64_t last = std::min<int64_t>(units * (piece + 1) / pieces * unit, p.w.tiles());
       if (first >= last) continue;
       run[static_cast<int>(p.w.type)](product_args(x, p), static_cast<int>(first),
                                       static_cast<int>(last));
+      if (then && &p == &products.back())
+        then(static_cast<int>(first) * kTileOutputs,
+             std::min(static_cast<int>(last) * kTileOutputs, p.w.n_out));
     }
   });
 }
 
 void project(Mat<const float> x, std::initializer_list<Product> products, Activations& prepared,
-             const Kernels& kernels) {
+             const Kernels& kernels, const Then& then) {
   check(products.size() <= kMaxProducts, "few products share their inputs");
+  bool at_once = false;
   for (const RowForm form : {RowForm::Float, RowForm::Split, RowForm::Int8}) {
     std::array<Product, kMaxProducts> chosen;
     size_t n = 0;
     for (const Product& p : products)
       if (row_form(p.w.type, product_numerics(kernels)) == form) chosen[n++] = p;
     if (n == 0) continue;
+    at_once = n == products.size();
     prepared.set(x, chosen[0].w.type, kernels);
-    matmul(prepared, std::span(chosen).first(n), kernels);
+    matmul(prepared, std::span(chosen).first(n), kernels, at_once ? then : Then());
   }
+  if (!then || at_once) return;
+  const int n_out = products.begin()->w.n_out;
+  hand_out(
+      n_out, kQuantBlock, static_cast<int64_t>(x.rows) * n_out, kernels,
+      [&](int64_t first, int64_t last) { then(static_cast<int>(first), static_cast<int>(last)); });
 }
 
 }  // namespace paceline

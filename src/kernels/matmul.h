@@ -35,6 +35,10 @@ class Activations {
 
   // Prepares x for products with weights of this type.
   void set(Mat<const float> x, WeightType type, const Kernels& kernels);
+  // The same in pieces, where the form allows it: what it is to hold, whether it does, and columns
+  // [first, last) of x, whole blocks of them, from any thread.
+  bool begin(Mat<const float> x, WeightType type, const Kernels& kernels);
+  void set_columns(Mat<const float> x, int first, int last, const KernelTable& table);
 
   int rows() const { return rows_; }
   int n_in() const { return n_in_; }
@@ -66,13 +70,33 @@ struct Product {
   Store store = Store::Overwrite;
 };
 
+// What becomes of columns [first, last) of the outputs, blocks of kQuantBlock, once all products
+// have them, on the thread that computed them; the products have one width. Refers to a function
+// that outlives it.
+class Then {
+ public:
+  Then() = default;
+  template <class Function>
+  explicit Then(const Function& function)
+      : context_(&function), call_([](const void* context, int first, int last) {
+          (*static_cast<const Function*>(context))(first, last);
+        }) {}
+  explicit operator bool() const { return call_ != nullptr; }
+  void operator()(int first, int last) const { call_(context_, first, last); }
+
+ private:
+  const void* context_ = nullptr;
+  void (*call_)(const void*, int, int) = nullptr;
+};
+
 // Runs products that share their activations as one piece of parallel work. Their weights all take
 // the form in which the activations were prepared.
-void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels);
+void matmul(const Activations& x, std::span<const Product> products, const Kernels& kernels,
+            const Then& then = {});
 
 // Prepares x and runs the products, whatever mixture of weights they have (kMaxProducts at most).
 inline constexpr int kMaxProducts = 4;
 void project(Mat<const float> x, std::initializer_list<Product> products, Activations& prepared,
-             const Kernels& kernels);
+             const Kernels& kernels, const Then& then = {});
 
 }  // namespace paceline

@@ -34,16 +34,16 @@ RowOperation rms_norm_of(int dim) {
   return op;
 }
 
-struct Gate {
+struct Gating {
   const char* name;
-  void (*compute)(Mat<float>, Mat<const float>, const Kernels&);
+  Gate kind;
   float (*reference)(float, float);
 };
-constexpr std::array kGates = {Gate{"silu_mul", silu_mul, reference::silu_mul},
-                               Gate{"gelu_mul", gelu_mul, reference::gelu_mul}};
+constexpr std::array kGates = {Gating{"silu_mul", Gate::Silu, reference::silu_mul},
+                               Gating{"gelu_mul", Gate::Gelu, reference::gelu_mul}};
 
 // A row is n gates and n values to be gated.
-RowOperation gate_of(const Gate& gating, int n) {
+RowOperation gate_of(const Gating& gating, int n) {
   RowOperation op{gating.name, fmt::format("{}", n), "f32", 2 * n, n * sizeof(float)};
   op.cost = 100.0 * n;
   op.compute = [=](const Kernels& kernels, Mat<const float> x, std::span<const int>,
@@ -54,7 +54,10 @@ RowOperation gate_of(const Gate& gating, int n) {
       std::memcpy(gate.row(row).data(), x.row(row).data(), n * sizeof(float));
       std::memcpy(&up[static_cast<size_t>(row) * n], x.row(row).data() + n, n * sizeof(float));
     }
-    gating.compute(gate, Mat<const float>(up.data(), x.rows, n), kernels);
+    kernels.pool->split(n, 1, [&](int64_t first, int64_t last) {
+      apply_gate(gating.kind, gate, Mat<const float>(up.data(), x.rows, n), static_cast<int>(first),
+                 static_cast<int>(last), *kernels.table);
+    });
   };
   op.reference = [=](std::span<const float> x, int) {
     std::vector<float> y(n);
@@ -197,7 +200,7 @@ void add_row_operations(const ParityOptions&, std::vector<ParityPiece>& pieces) 
     if (dim % kQuantBlock == 0) pieces.push_back(piece_of(quantize_of(dim)));
   }
   for (const int n : kParityHidden) {
-    for (const Gate& gate : kGates) pieces.push_back(piece_of(gate_of(gate, n)));
+    for (const Gating& gate : kGates) pieces.push_back(piece_of(gate_of(gate, n)));
     pieces.push_back(piece_of(soft_cap_of(n)));
   }
   for (const int head_dim : kParityHeadDims) pieces.push_back(piece_of(rope_of(head_dim)));

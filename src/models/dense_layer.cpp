@@ -24,42 +24,51 @@ void norm_heads(const DenseConfig& c, Mat<float> heads, const std::vector<float>
   rms_norm(each, norm.data(), c.norm_eps, each, kernels);
 }
 
-// h += x · Wᵀ, the sum normed before it is added where the family does.
-void add_product(const DenseConfig& c, Mat<const float> x, const PackedMatrix& w,
-                 const std::vector<float>& bias, const std::vector<float>& post_norm, Mat<float> h,
-                 DenseRows& s) {
+// h += x · Wᵀ, the sum normed before it is added where the family does. run(product) runs it.
+template <class Run>
+void add_product(const DenseConfig& c, const PackedMatrix& w, const std::vector<float>& bias,
+                 const std::vector<float>& post_norm, Mat<float> h, DenseRows& s, const Run& run) {
   if (post_norm.empty()) {
-    project(x, {product(w, h, bias, Store::Add)}, s.prepared, s.kernels);
+    run(product(w, h, bias, Store::Add));
     return;
   }
-  const Mat<float> y(s.x, x.rows, c.dim);  // free by now
-  project(x, {product(w, y, bias)}, s.prepared, s.kernels);
+  const Mat<float> y(s.x, h.rows, c.dim);  // free by now
+  run(product(w, y, bias));
   rms_norm(y, post_norm.data(), c.norm_eps, y, s.kernels);
   add(h, y, s.kernels);
 }
 
 // Rotates queries, from row first_out on, and keys by their positions, and appends keys and values
-// to their sequences' caches.
+// to their sequences' caches. Handed out by key heads, each with the queries that look at it: rows
+// of one head share lines of the cache, and attention reads what the same thread wrote.
 void rotate_and_append(const DenseTrunk& trunk, LayerPlace place, std::span<const LayerPart> parts,
                        Mat<float> q, Mat<float> k, Mat<const float> v, int first_out,
                        DenseRows& s) {
   const DenseConfig& c = trunk.config;
   const KernelTable& table = *s.kernels.table;
-  const int64_t elements = static_cast<int64_t>(q.rows) * q.cols;
-  hand_out(q.rows, 1, elements, s.kernels, [&](int64_t begin, int64_t end) {
-    int64_t before = 0;  // rows of the parts passed so far
+  const int group = c.n_heads / c.n_kv_heads;
+  const int64_t chunks = (q.rows + kKeyTile - 1) / kKeyTile;  // of rows, where a prompt has many
+  const auto rotate = [&](int head, int first, int end) {
+    int before = 0;  // rows of the parts passed so far
     for (const LayerPart& part : parts) {
-      const int64_t last = std::min(end, before + part.rows());
-      for (int64_t at = std::max(begin, before); at < last; ++at) {
-        const auto row = static_cast<int>(at);
+      const int last = std::min(end, before + part.rows());
+      for (int row = std::max(first, before); row < last; ++row) {
         const float* cos = angles(s.cos, trunk, s, place.rotation, row);
         const float* sin = angles(s.sin, trunk, s, place.rotation, row);
-        if (row >= first_out) table.rope(q.row(row).data(), c.n_heads, c.head_dim, cos, sin);
-        table.rope(k.row(row).data(), c.n_kv_heads, c.head_dim, cos, sin);
-        part.cache->append(place.cache_layer, part.first_row + static_cast<int>(at - before),
+        if (row >= first_out)
+          table.rope(q.row(row).data() + head * group * c.head_dim, group, c.head_dim, cos, sin);
+        table.rope(k.row(row).data() + head * c.head_dim, 1, c.head_dim, cos, sin);
+        part.cache->append(place.cache_layer, part.first_row + row - before, head,
                            k.row(row).data(), v.row(row).data(), table);
       }
       before += part.rows();
+    }
+  };
+  const int64_t elements = static_cast<int64_t>(q.rows) * q.cols;
+  hand_out(c.n_kv_heads * chunks, 1, elements, s.kernels, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto first = static_cast<int>(i % chunks) * kKeyTile;
+      rotate(static_cast<int>(i / chunks), first, std::min(first + kKeyTile, q.rows));
     }
   });
 }
@@ -117,10 +126,12 @@ Result<void> DenseRows::take(const DenseTrunk& trunk, int max_rows, int widest,
   auto taken = take_buffers(buffers);
   if (!taken) return taken.error();
   memory = std::move(*taken);
-  auto activations =
-      Activations::make(max_rows, std::max({c.dim, c.hidden_dim, c.n_heads * c.head_dim, widest}));
-  if (!activations) return activations.error();
-  prepared = std::move(*activations);
+  auto inputs = Activations::make(max_rows, std::max({c.dim, c.n_heads * c.head_dim, widest}));
+  if (!inputs) return inputs.error();
+  prepared = std::move(*inputs);
+  auto hidden = Activations::make(max_rows, c.hidden_dim);
+  if (!hidden) return hidden.error();
+  gated = std::move(*hidden);
   attend_parts.reserve(max_rows);
   return {};
 }
@@ -178,8 +189,10 @@ void attention(const DenseTrunk& trunk, const DenseLayer& w, LayerPlace place,
   rotate_and_append(trunk, place, parts, q, k, v, first_out, s);
   if (n_out == 0) return;
   attend(s.attend_parts, s.attend_scratch, s.attend_scratch_per_thread, s.kernels);
-  add_product(c, attended.middle(first_out, n_out), w.out, w.out_bias, w.attn_post_norm,
-              h.middle(first_out, n_out), s);
+  add_product(c, w.out, w.out_bias, w.attn_post_norm, h.middle(first_out, n_out), s,
+              [&](const Product& out) {
+                project(attended.middle(first_out, n_out), {out}, s.prepared, s.kernels);
+              });
 }
 
 void feed_forward(const DenseTrunk& trunk, const DenseLayer& w, int first, int rows, DenseRows& s) {
@@ -189,13 +202,19 @@ void feed_forward(const DenseTrunk& trunk, const DenseLayer& w, int first, int r
   const Mat<float> gate(s.gate, rows, c.hidden_dim), up(s.up, rows, c.hidden_dim);
 
   rms_norm(h, w.ffn_norm.data(), c.norm_eps, x, s.kernels);
+  // Who computed a part of the gate applies it, and makes it ready for the last product.
+  const Gate kind = c.activation == Activation::Gelu ? Gate::Gelu : Gate::Silu;
+  const bool in_pieces = s.gated.begin(gate, w.down.type, s.kernels);
+  const auto apply = [&](int begin, int end) {
+    apply_gate(kind, gate, up, begin, end, *s.kernels.table);
+    if (in_pieces) s.gated.set_columns(gate, begin, end, *s.kernels.table);
+  };
   project(x, {product(w.gate, gate, w.gate_bias), product(w.up, up, w.up_bias)}, s.prepared,
-          s.kernels);
-  if (c.activation == Activation::Gelu)
-    gelu_mul(gate, up, s.kernels);
-  else
-    silu_mul(gate, up, s.kernels);
-  add_product(c, gate, w.down, w.down_bias, w.ffn_post_norm, h, s);
+          s.kernels, Then(apply));
+  if (!in_pieces) s.gated.set(gate, w.down.type, s.kernels);
+  add_product(c, w.down, w.down_bias, w.ffn_post_norm, h, s, [&](const Product& down) {
+    matmul(s.gated, {&down, 1}, s.kernels);
+  });
 }
 
 }  // namespace paceline

@@ -145,14 +145,14 @@ void KvCache::open(const Block& block) {
              std::min(block.capacity(), n_slots_));
 }
 
-void KvCache::append(int layer, int row, const float* k, const float* v, const KernelTable& table) {
-  std::byte* page = pages_of(layer)[(length() + row) / kSpan] + layer_at_[layer];
+void KvCache::append(int layer, int row, int head, const float* k, const float* v,
+                     const KernelTable& table) {
+  std::byte* page =
+      pages_of(layer)[(length() + row) / kSpan] + layer_at_[layer] + head * shape_.head_bytes();
   const int slot = (length() + row) % kSpan;
-  for (int head = 0; head < shape_.n_kv_heads; ++head, page += shape_.head_bytes()) {
-    table.append_key(k + head * shape_.head_dim, shape_.head_dim, element_, page, slot);
-    table.append_value(v + head * shape_.head_dim, shape_.head_dim, shape_.value_stride(), element_,
-                       page + shape_.key_bytes(), slot);
-  }
+  table.append_key(k + head * shape_.head_dim, shape_.head_dim, element_, page, slot);
+  table.append_value(v + head * shape_.head_dim, shape_.head_dim, shape_.value_stride(), element_,
+                     page + shape_.key_bytes(), slot);
 }
 
 // Rows go to the front, in ascending order, so none is written over before it was moved.

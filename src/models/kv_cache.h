@@ -61,8 +61,10 @@ class KvCache final : public SequenceState {
   // Announces the block whose rows append() will write.
   void open(const Block& block);
 
-  // k, v (n_kv_heads * head_dim): row `row` of the open block, in one layer.
-  void append(int layer, int row, const float* k, const float* v, const KernelTable& table);
+  // k, v (n_kv_heads * head_dim): of them key head `head`, of row `row` of the open block, in one
+  // layer. Rows of a head side by side share cache lines.
+  void append(int layer, int row, int head, const float* k, const float* v,
+              const KernelTable& table);
 
   // Fills the cache fields of args for one layer.
   void fill(int layer, AttendArgs& args) const;

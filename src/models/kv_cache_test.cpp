@@ -83,7 +83,8 @@ void read(Sequence& sequence, const KvShape& shape, const Block& block, std::spa
         k[d] = element(layer, block.positions()[i], block.tokens()[i], d);
         v[d] = element(layer, block.positions()[i], block.tokens()[i], 100 + d);
       }
-      sequence.cache->append(layer, i, k.data(), v.data(), table);
+      for (int head = 0; head < shape.n_kv_heads; ++head)
+        sequence.cache->append(layer, i, head, k.data(), v.data(), table);
     }
   }
   sequence.cache->commit(path);

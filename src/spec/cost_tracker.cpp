@@ -12,7 +12,7 @@ constexpr double kRidge = 0.1;  // weight of the measured slope, as of passes wi
 // A pass that took this many times longer than expected, or shorter, counts as one that took so
 // long: it was disturbed, or it is the first of many.
 constexpr double kMostSurprise = 1.5;
-constexpr double kExpects = 10;  // passes from which on there is something to expect
+constexpr double kExpects = 10;    // passes from which on there is something to expect
 constexpr double kMostChange = 4;  // of the slope
 
 }  // namespace
@@ -33,12 +33,12 @@ void CostTracker::observe(int rows, double seconds) {
   xx_ = xx_ * kKept + dx * (x - mean_x_);
   xt_ = xt_ * kKept + dx * (t - mean_t_);
   // The least of sum w (t - a - b x)^2 + kRidge (b - a)^2 along the lines through the means.
-  slope_ = (xt_ + kRidge * (1 + mean_x_) * mean_t_) / (xx_ + kRidge * (1 + mean_x_) * (1 + mean_x_));
+  slope_ =
+      (xt_ + kRidge * (1 + mean_x_) * mean_t_) / (xx_ + kRidge * (1 + mean_x_) * (1 + mean_x_));
   const double one_row = mean_t_ - slope_ * mean_x_;
   if (mean_t_ <= 0) return;  // the clock is too coarse
-  const double change = one_row > 0
-                            ? std::clamp(slope_ / one_row, 1 / kMostChange, kMostChange)
-                            : kMostChange;
+  const double change =
+      one_row > 0 ? std::clamp(slope_ / one_row, 1 / kMostChange, kMostChange) : kMostChange;
   for (int m = 2; m <= CostModel::kMaxRows; ++m)
     costs_.verify[m] = 1 + change * (measured_.verify[m] - 1);
 }

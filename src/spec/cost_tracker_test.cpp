@@ -17,7 +17,8 @@ struct Machine {
 
 CostModel measured() {
   CostModel costs;
-  for (int m = 1; m <= CostModel::kMaxRows; ++m) costs.verify[m] = 1 + 0.06 * (m - 1) + 0.002 * m * (m - 1);
+  for (int m = 1; m <= CostModel::kMaxRows; ++m)
+    costs.verify[m] = 1 + 0.06 * (m - 1) + 0.002 * m * (m - 1);
   costs.draft = 0.001;
   costs.head = 0.05;
   return costs;
