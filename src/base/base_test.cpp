@@ -83,6 +83,33 @@ TEST(Threads, ParkedThreadsComeBack) {
   }
 }
 
+// Pieces that wait for all others: whoever has them is put aside, and the rest must not wait.
+TEST(Threads, OthersTakeThePiecesOfAThreadThatIsPutAside) {
+  for (const int threads : {2, 3}) {
+    ThreadPool pool(threads);
+    for (int stuck = 0; stuck < 12; ++stuck) {
+      std::atomic<int> done{0};
+      pool.run(12, [&](int, int piece) {
+        while (piece == stuck && done < 11) std::this_thread::yield();
+        ++done;
+      });
+      ASSERT_EQ(done, 12) << stuck;
+    }
+  }
+}
+
+TEST(Threads, ACallerThatParksIsWoken) {
+  ThreadPool pool(3);
+  for (int i = 0; i < 10; ++i) {
+    std::array<int, 3> out = {};
+    pool.run(3, [&](int, int piece) {
+      if (piece > 0) std::this_thread::sleep_for(std::chrono::milliseconds(piece));
+      out[piece] = 1;
+    });
+    ASSERT_EQ(out, (std::array<int, 3>{1, 1, 1}));
+  }
+}
+
 TEST(Threads, SplitCoversEverythingOnce) {
   ThreadPool pool(3);
   for (const int64_t n : {0, 1, 15, 16, 17, 48, 1000}) {

@@ -23,12 +23,12 @@ struct PassTimes {
 
 struct PassSweeps {
   static constexpr size_t kFewest = 3;
-  std::span<const int> widths;      // from 2 on; those wider than the context are left out
-  int position = 256;               // fewer where the context is short
-  int most = 15;                    // sweeps over all widths
-  double seconds = 0.4;             // begin no sweep after this time
-  double prefill_seconds = 0.2;     // a slow trunk is measured behind fewer positions
-  std::function<bool()> stop = {};  // looked at between passes
+  std::span<const int> widths = {};  // from 2 on; those wider than the context are left out
+  int position = 256;                // fewer where the context is short
+  int most = 15;                     // sweeps over all widths
+  double seconds = 0.4;              // begin no sweep after this time
+  double prefill_seconds = 0.2;      // a slow trunk is measured behind fewer positions
+  std::function<bool()> stop = {};   // looked at between passes
 };
 
 // Timing window: forward() alone, logits of all rows, in a state of its own. A pass of one row

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/costs.h"
 #include "engine/end_ids.h"
 #include "tests/toy_engine.h"
 
@@ -367,6 +368,36 @@ TEST(Engine, CostsAreMeasuredForEveryWidth) {
   // A context too short for the widest block is measured as far as it goes.
   EXPECT_GE(toy_engine({}, {}, 3).costs().verify[17], 1);
   EXPECT_GE(toy_engine({}, {}, 1).costs().verify[17], 1);
+}
+
+TEST(Passes, OfASlowTrunkAreTimedAtFewWidthsOnce) {
+  const Engine engine = toy_engine();
+  const int widths[] = {5, 9, 2, 3, 7, 400};
+  const auto of = [&](PassSweeps sweeps) {
+    sweeps.widths = widths;
+    return time_passes(engine.model(), 64, CacheType::F32, sweeps);
+  };
+  const auto few = of({.seconds = 0});
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->widths, (std::vector<int>{5, 9, 2}));
+  for (const auto& ratios : few->ratios) EXPECT_EQ(ratios.size(), 1u);
+  EXPECT_EQ(few->one_row_seconds.size(), 4u);
+  EXPECT_EQ(few->position, 64 - 9);
+
+  const auto all = of({.most = 4, .seconds = 1e9});
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->widths, (std::vector<int>{5, 9, 2, 3, 7}));  // one is wider than the context
+  for (const auto& ratios : all->ratios) {
+    ASSERT_EQ(ratios.size(), 4u);
+    for (const double ratio : ratios) EXPECT_GT(ratio, 0);
+  }
+  int looks = 0;
+  const auto stopped = of({.stop = [&] { return ++looks > 2; }});
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::Interrupted);
+  looks = -5;
+  const auto begun = of({.seconds = 1e9, .stop = [&] { return ++looks > 2; }});
+  ASSERT_TRUE(begun) << "a whole sweep is enough";
 }
 
 TEST(EndIds, AreReadAsNumberOrListAndRefusedOtherwise) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -75,6 +76,83 @@ TEST(Kernels, ProductsOfRealShapesEqualTheirDefinition) {
             << to_string(type) << " " << table->variant;
     }
   }
+}
+
+// What follows a product sees finished columns of all of them, each once, in whole blocks, also
+// where weights of several forms make several runs of it.
+TEST(Kernels, WhatFollowsAProductSeesFinishedColumns) {
+  constexpr int kOut = 176;  // not a whole number of blocks
+  constexpr int kIn = 64;
+  Random random(11);
+  for (const auto& [a, b] : {std::pair{WeightType::Q4_1, WeightType::Q8_0},
+                             {WeightType::BF16, WeightType::F32},
+                             {WeightType::F32, WeightType::Q4_0}}) {
+    const Weights first = make_weights(a, kOut, kIn, random);
+    const Weights second = make_weights(b, kOut, kIn, random);
+    for (const int rows : {1, 3, 17}) {
+      const auto x = random.normals(rows * kIn);
+      auto prepared = *Activations::make(rows, kIn);
+      for (const int threads : {1, 3, 8}) {
+        ThreadPool pool(threads);
+        for (const KernelTable* table : all_tables()) {
+          SCOPED_TRACE(std::string(to_string(a)) + " " + table->variant);
+          const Kernels kernels{table, &pool};
+          const Mat<const float> in(x.data(), rows, kIn);
+          std::vector<float> wanted[2], got[2], seen[2];
+          const auto outs = [&](std::vector<float>& y) {
+            y.assign(static_cast<size_t>(rows) * kOut, 7.0f);
+            return Mat<float>(y.data(), rows, kOut);
+          };
+          project(in, {{first.packed, outs(wanted[0])}, {second.packed, outs(wanted[1])}}, prepared,
+                  kernels);
+          const Mat<float> y0 = outs(got[0]), y1 = outs(got[1]);
+          const Mat<float> s0 = outs(seen[0]), s1 = outs(seen[1]);
+          std::array<std::atomic<int>, kOut> calls = {};
+          const auto follow = [&](int begin, int end) {
+            if (begin % kQuantBlock != 0) calls[begin] = 99;
+            for (int o = begin; o < end; ++o) {
+              ++calls[o];
+              for (int r = 0; r < rows; ++r) {
+                s0.row(r)[o] = y0.row(r)[o];
+                s1.row(r)[o] = y1.row(r)[o];
+              }
+            }
+          };
+          project(in, {{first.packed, y0}, {second.packed, y1}}, prepared, kernels, Then(follow));
+          for (const auto& n : calls) ASSERT_EQ(n, 1);
+          for (int i = 0; i < 2; ++i) ASSERT_TRUE(same_bits(seen[i], wanted[i])) << rows << " rows";
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, RowsPreparedInPiecesAreThoseOfOnePiece) {
+  constexpr int kIn = 96;
+  Random random(12);
+  ThreadPool pool(1);
+  const Weights w = make_weights(WeightType::Q8_0, 48, kIn, random);
+  for (const int rows : {1, 2, 16, 19}) {
+    const auto values = random.normals(rows * kIn);
+    const Mat<const float> x(values.data(), rows, kIn);
+    for (const KernelTable* table : all_tables()) {
+      const Kernels kernels{table, &pool};
+      auto whole = *Activations::make(rows, kIn);
+      auto pieces = *Activations::make(rows, kIn);
+      whole.set(x, WeightType::Q8_0, kernels);
+      ASSERT_TRUE(pieces.begin(x, WeightType::Q8_0, kernels));
+      for (const int first : {64, 0, 32}) pieces.set_columns(x, first, first + 32, *table);
+      std::vector<float> wanted(rows * 48), got(rows * 48);
+      const Product of_whole{w.packed, {wanted.data(), rows, 48}};
+      const Product of_pieces{w.packed, {got.data(), rows, 48}};
+      matmul(whole, {&of_whole, 1}, kernels);
+      matmul(pieces, {&of_pieces, 1}, kernels);
+      ASSERT_TRUE(same_bits(got, wanted)) << rows << " rows, " << table->variant;
+    }
+  }
+  auto a = *Activations::make(1, kIn);
+  const std::vector<float> row(kIn);
+  EXPECT_FALSE(a.begin({row.data(), 1, kIn}, WeightType::F16, {all_tables().front(), &pool}));
 }
 
 TEST(Kernels, ExtremeWeightsDoNotSaturate) {

@@ -1,10 +1,13 @@
-// What a pass of a few rows costs beside one of one row, looked at all through a run.
+// What a pass of a few rows costs beside one of one row, and threads to hand each other work,
+// looked at all through a run.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/result.h"
+#include "base/threads.h"
 #include "engine/engine.h"
 #include "engine/passes.h"
 
@@ -18,26 +21,32 @@ struct Watched {
   double mean = 0;
   double low = 0;   // a tenth of the looks are below, rounded down,
   double high = 0;  // a tenth above
+  // Seconds in which a pool of as many threads has been round: the median, none with one thread.
+  std::optional<double> round_trip = {};
 };
 
-// A shared machine can change within seconds and show neither load nor steal: here arithmetic cost
-// a third more for minutes, and less again, while memory was as fast as ever. Plain decoding is as
-// fast in either state and speculation is not, so runs of one program differ. This tells.
+// A shared machine can change within seconds and show neither load nor steal. A host moves our CPUs
+// about: now two of them share a cache, and a line crosses in 40 ns; now they do not, and it takes
+// 200. Memory and arithmetic are as fast as ever, plain decoding hardly feels it, and every row
+// more has its activations to be carried across, so runs of one program differ. This tells.
 class PassWatch {
  public:
   // TooLarge as Passes::make.
   static Result<PassWatch> make(const Engine& engine);
-  // Four passes: one row, kRows twice, one row.
+  // Four passes: one row, kRows twice, one row; then some hundred empty runs of a pool.
   void look();
   std::optional<Watched> watched() const;  // none without a look
 
  private:
-  explicit PassWatch(Passes passes) : passes_(std::move(passes)) {}
+  PassWatch(Passes passes, std::unique_ptr<ThreadPool> pool)
+      : passes_(std::move(passes)), pool_(std::move(pool)) {}
   Passes passes_;
+  std::unique_ptr<ThreadPool> pool_;  // none for one thread
   std::vector<double> ratios_;
+  std::vector<double> round_trips_;
 };
 
-// Of looks in any order, at least one.
-Watched summarize_looks(std::vector<double> ratios);
+// Of looks in any order, at least one; round trips where there are threads.
+Watched summarize_looks(std::vector<double> ratios, const std::vector<double>& round_trips);
 
 }  // namespace paceline::measure

@@ -14,23 +14,29 @@ TEST(PassWatch, TellsWhatTheLooksSaw) {
   std::vector<double> ratios(15, 1.12);
   ratios.resize(20, 1.4);
   ratios[3] = 9;  // one that was disturbed
-  const Watched watched = summarize_looks(ratios);
+  const Watched watched = summarize_looks(ratios, {3e-7, 1e-3, 4e-7});
   EXPECT_NEAR(watched.mean, (14 * 1.12 + 5 * 1.4 + 9) / 20, 1e-12);
   EXPECT_EQ(watched.low, 1.12);
   EXPECT_EQ(watched.high, 1.4);
-  EXPECT_EQ(summarize_looks({1.5}).low, 1.5);
-  EXPECT_EQ(summarize_looks({1.5}).high, 1.5);
+  EXPECT_EQ(watched.round_trip, 4e-7);
+  EXPECT_EQ(summarize_looks({1.5}, {}).low, 1.5);
+  EXPECT_EQ(summarize_looks({1.5}, {}).high, 1.5);
+  EXPECT_FALSE(summarize_looks({1.5}, {}).round_trip);
 }
 
 TEST(PassWatch, LooksAtPassesOfAnEngine) {
-  const auto engine = Engine::open(goldens() / "llama/plain", {.threads = 1});
-  ASSERT_TRUE(engine) << engine.error().message;
-  auto watch = PassWatch::make(*engine);
-  ASSERT_TRUE(watch) << watch.error().message;
-  EXPECT_FALSE(watch->watched());
-  watch->look();
-  ASSERT_TRUE(watch->watched());
-  EXPECT_GT(watch->watched()->mean, 0);
+  for (const int threads : {1, 2}) {
+    const auto engine = Engine::open(goldens() / "llama/plain", {.threads = threads});
+    ASSERT_TRUE(engine) << engine.error().message;
+    auto watch = PassWatch::make(*engine);
+    ASSERT_TRUE(watch) << watch.error().message;
+    EXPECT_FALSE(watch->watched());
+    watch->look();
+    ASSERT_TRUE(watch->watched());
+    EXPECT_GT(watch->watched()->mean, 0);
+    EXPECT_EQ(watch->watched()->round_trip.has_value(), threads > 1);
+    EXPECT_GT(watch->watched()->round_trip.value_or(1), 0);
+  }
 }
 
 TEST(Noise, AMachineThatChangedIsNamed) {
