@@ -76,8 +76,8 @@ class Bench(cli.CliTest):
         seen = report["watched"]
         self.assertTrue(0 < seen["low"] <= seen["high"] and seen["rows"] == 4, seen)
         one_thread = report["threads"] == 1
-        self.assertEqual(seen["round_trip_ns"] is None, one_thread, seen)
-        self.assertTrue(one_thread or seen["round_trip_ns"] > 0, seen)
+        self.assertEqual(seen["crossing_ns"] is None, one_thread, seen)
+        self.assertTrue(one_thread or seen["crossing_ns"] > 0, seen)
         use = report["machine_use"]
         self.assertTrue(0 <= use["steal"] <= 1 and use["others"] >= 0 and use["seconds"] > 0)
         self.assertEqual(report["noisy"], len(report["noisy_because"]) > 0)

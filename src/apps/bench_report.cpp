@@ -154,7 +154,7 @@ Json watched_json(const std::optional<measure::Watched>& seen) {
               {"mean", seen->mean},
               {"low", seen->low},
               {"high", seen->high},
-              {"round_trip_ns", seen->round_trip ? Json(*seen->round_trip * 1e9) : Json(nullptr)}};
+              {"crossing_ns", seen->crossing ? Json(*seen->crossing * 1e9) : Json(nullptr)}};
 }
 
 Json round_cost_json(const measure::PassCosts& passes) {
@@ -333,9 +333,9 @@ void print_bench_table(const Json& report, const BenchResult& result) {
   if (const auto& seen = result.watched)
     say("all through the run a pass of {} rows cost {:.2f} of one row ({:.2f} to {:.2f}){}\n",
         measure::Watched::kRows, seen->mean, seen->low, seen->high,
-        seen->round_trip
-            ? fmt::format("; work came back from all threads in {:.0f} ns", *seen->round_trip * 1e9)
-            : "");
+        seen->crossing ? fmt::format("; a line crossed between two threads in {:.0f} ns",
+                                     *seen->crossing * 1e9)
+                       : "");
   if (result.limit_rate > 0) {
     say("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",
         result.reached_rate, result.limit_rate, 100 * result.reached_rate / result.limit_rate);

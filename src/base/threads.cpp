@@ -42,12 +42,6 @@ bool spin_until(Ready ready) {
   return false;
 }
 
-// Waits until `value` is no longer `old`: spinning first, then parked.
-void wait_for_change(const std::atomic<uint32_t>& value, uint32_t old, bool may_spin) {
-  if (may_spin && spin_until([&] { return value.load(std::memory_order_acquire) != old; })) return;
-  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
-}
-
 }  // namespace
 
 int available_cpus() {
@@ -86,7 +80,8 @@ bool float_control_is_default() {
 ThreadPool::ThreadPool(int threads) : size_(threads), active_(threads) {
   check(threads >= 1, "a thread pool has at least one thread");
   shares_ = std::vector<Share>(static_cast<size_t>(threads));
-  finished_ = std::vector<Finished>(static_cast<size_t>(threads));
+  finished_ = std::vector<Counter>(static_cast<size_t>(threads));
+  parked_ = std::vector<Counter>(static_cast<size_t>(threads));
   set_float_control();
   workers_.reserve(threads - 1);
   try {
@@ -102,7 +97,7 @@ ThreadPool::~ThreadPool() { stop_workers(); }
 void ThreadPool::stop_workers() {
   stop_.store(true, std::memory_order_relaxed);
   for (Share& share : shares_) {
-    share.run.fetch_add(1, std::memory_order_release);
+    share.run.fetch_add(1, std::memory_order_seq_cst);
     share.run.notify_one();
   }
   for (auto& worker : workers_) worker.join();
@@ -142,19 +137,20 @@ void ThreadPool::finish_one(int thread) {
   }
   mine.fetch_add(1, std::memory_order_seq_cst);
   if (caller_.waits.load(std::memory_order_seq_cst) == 0) return;
+  if (finished() != caller_.waits_for.load(std::memory_order_relaxed)) return;
   caller_.wakes.fetch_add(1, std::memory_order_release);
   caller_.wakes.notify_one();
 }
 
 uint32_t ThreadPool::finished() const {
   uint32_t sum = 0;
-  for (const Finished& of_thread : finished_)
-    sum += of_thread.value.load(std::memory_order_seq_cst);
+  for (const Counter& of_thread : finished_) sum += of_thread.value.load(std::memory_order_seq_cst);
   return sum;
 }
 
 void ThreadPool::wait_for_all(uint32_t all) {
   if (may_spin() && spin_until([&] { return finished() == all; })) return;
+  caller_.waits_for.store(all, std::memory_order_relaxed);
   caller_.waits.store(1, std::memory_order_seq_cst);
   for (;;) {
     const uint32_t wakes = caller_.wakes.load(std::memory_order_acquire);
@@ -190,7 +186,10 @@ void ThreadPool::run_erased(int pieces, Call call, void* context) {
                      std::memory_order_release);
     if (t == 0 || begin == end) continue;  // whose turn it is already; who is not needed
     share.run.store(run_, std::memory_order_release);
-    share.run.notify_one();
+    // Who parks at this very moment may be missed: others take its pieces, and the next run wakes
+    // it. To exclude that would cost a wait for the share's crossing, as above.
+    if (parked_[static_cast<size_t>(t)].value.load(std::memory_order_relaxed) != 0)
+      share.run.notify_one();
   }
   if (pieces >= threads) {
     call(context, 0, 0);
@@ -200,14 +199,25 @@ void ThreadPool::run_erased(int pieces, Call call, void* context) {
   wait_for_all(all);
 }
 
+// Until the thread's share is no longer of run `seen`: spinning first, then parked.
+void ThreadPool::wait_for_run(uint32_t seen, int thread) {
+  const std::atomic<uint32_t>& run = shares_[static_cast<size_t>(thread)].run;
+  if (may_spin() && spin_until([&] { return run.load(std::memory_order_acquire) != seen; })) return;
+  std::atomic<uint32_t>& parked = parked_[static_cast<size_t>(thread)].value;
+  parked.store(1, std::memory_order_seq_cst);
+  while (run.load(std::memory_order_seq_cst) == seen) run.wait(seen, std::memory_order_acquire);
+  parked.store(0, std::memory_order_relaxed);
+}
+
 void ThreadPool::work(int thread) {
   set_float_control();
   Share& share = shares_[static_cast<size_t>(thread)];
   uint32_t seen = 0;
   for (;;) {
-    wait_for_change(share.run, seen, may_spin());
-    if (stop_.load(std::memory_order_relaxed)) return;
+    wait_for_run(seen, thread);
+    // In this order: with the last bump of `run` comes stop_, so it cannot be taken for a run.
     seen = share.run.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed)) return;
     take_pieces(seen, thread);
   }
 }

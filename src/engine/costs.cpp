@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kWidths[] = {5, 9, 17, 3, 32, 2, 4, 7, 12, 6, 8, 16, 24};
 
 constexpr double kLeastSeconds = 1e-9;  // what a clock shows of a pass, at least
+constexpr double kLeastSlope = 0.002;   // of r(m), a row
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -78,9 +79,13 @@ CostModel interpolate(const PassTimes& times) {
   for (int m = 2; m <= CostModel::kMaxRows; ++m) {
     size_t right = 1;
     while (right + 1 < measured.size() && measured[right].first < m) ++right;
-    const int from = measured[right - 1].first;
-    const double slope = (ratios[right] - ratios[right - 1]) / (measured[right].first - from);
-    costs.verify[m] = std::max(1.0, ratios[right - 1] + slope * (m - from));
+    const auto [to, there] = std::pair(measured[right].first, ratios[right]);
+    const auto [from, here] = std::pair(measured[right - 1].first, ratios[right - 1]);
+    double slope = (there - here) / (to - from);
+    // Behind the last width no flatter than up to it: where the last two were pooled it was noise.
+    if (m > to) slope = std::max(slope, (there - 1) / (to - 1));
+    // A row costs something, or no pass to come could show what.
+    costs.verify[m] = std::max(there + slope * (m - to), 1 + kLeastSlope * (m - 1));
   }
   costs.draft = draft_seconds() / std::max(kLeastSeconds, median(times.one_row_seconds));
   return costs;
@@ -127,7 +132,7 @@ Result<PassTimes> time_passes(const Model& model, int context, CacheType cache,
         if (sweep > 0) return times;
         return Error{ErrorCode::Interrupted, "interrupted"};
       }
-      if (sweep == 0 && turn >= PassSweeps::kFewest && seconds_since(start) > sweeps.seconds) {
+      if (sweep == 0 && turn >= sweeps.fewest && seconds_since(start) > sweeps.seconds / 3) {
         times.widths.resize(turn);
         times.ratios.resize(turn);
         break;

@@ -22,8 +22,8 @@ struct PassTimes {
 };
 
 struct PassSweeps {
-  static constexpr size_t kFewest = 3;
   std::span<const int> widths = {};  // from 2 on; those wider than the context are left out
+  size_t fewest = 3;                 // widths that are timed however long it takes
   int position = 256;                // fewer where the context is short
   int most = 15;                     // sweeps over all widths
   double seconds = 0.4;              // begin no sweep after this time
@@ -33,8 +33,9 @@ struct PassSweeps {
 
 // Timing window: forward() alone, logits of all rows, in a state of its own. A pass of one row
 // stands on either side of every other, whose ratio is taken from these two: what changes on a
-// machine from one moment to the next changes both. Sweeps go forth and back in turn. Where time is
-// over in the first one, widths behind the first kFewest are left out. TooLarge when there is no
+// machine from one moment to the next changes both. Sweeps go forth and back in turn. The first may
+// take a third of the time, so that no width has a single value where there can be more: those
+// behind the first `fewest` that it does not come to are left out. TooLarge when there is no
 // memory for that state; Interrupted when it was stopped before every width had a time.
 Result<PassTimes> time_passes(const Model& model, int context, CacheType cache,
                               const PassSweeps& sweeps);

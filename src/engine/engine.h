@@ -255,7 +255,7 @@ class Engine {
   // The rounds that a live run of this request would have run over a text that is already written,
   // its prompt among it: the same drafter, prompt read from the start. Of the request drafter,
   // depth and script count. Nothing is written here, so no gate is asked. At depth auto by the
-  // costs of this machine.
+  // costs of this machine as they stand, all through the text.
   Result<RoundCounts> replay(const RecordedText& text, const Request& request) const;
 
   // Prompt ids: the chat template where the model has one and raw is false, else the text with the
@@ -286,7 +286,7 @@ class Engine {
 
   // r(m) for every width and the price of a draft, in passes of one row; see spec/policy.h.
   // Measured on this machine at first use (some hundred milliseconds); from then on r(m) follows
-  // the passes of generations that step alone, spec/cost_tracker.h.
+  // the passes of generations that step alone, spec/cost_tracker.h. So not while one of them does.
   const CostModel& costs() const;
 
  private:

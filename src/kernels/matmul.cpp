@@ -148,13 +148,17 @@ void matmul(const Activations& x, std::span<const Product> products, const Kerne
   }
   const auto& run = kernels.wide ? kernels.table->matmul_wide : kernels.table->matmul;
   // A piece is the same share of every product: outputs that meet later, as those of a gate and
-  // what it lets through, are one thread's.
+  // what it lets through, are one thread's. What is left over falls to later pieces, and of every
+  // second product to earlier ones, where they needn't be the same to the unit.
   const int pieces = kernels.pool->pieces(all_tiles);
   kernels.pool->run(pieces, [&](int /*thread*/, int piece) {
+    int64_t left_over = 0;
     for (const Product& p : products) {
       const int64_t units = (p.w.tiles() + unit - 1) / unit;
-      const int64_t first = units * piece / pieces * unit;
-      const int64_t last = std::min<int64_t>(units * (piece + 1) / pieces * unit, p.w.tiles());
+      const int64_t first = (units * piece + left_over) / pieces * unit;
+      const int64_t last =
+          std::min<int64_t>((units * (piece + 1) + left_over) / pieces * unit, p.w.tiles());
+      if (!then) left_over = pieces - 1 - left_over;
       if (first >= last) continue;
       run[static_cast<int>(p.w.type)](product_args(x, p), static_cast<int>(first),
                                       static_cast<int>(last));

@@ -71,8 +71,8 @@ struct Product {
 };
 
 // What becomes of columns [first, last) of the outputs, blocks of kQuantBlock, once all products
-// have them, on the thread that computed them; the products have one width. Refers to a function
-// that outlives it.
+// have them; the products have one width. On the thread that computed them, where all products read
+// their inputs in one form. Refers to a function that outlives it.
 class Then {
  public:
   Then() = default;

@@ -1,5 +1,5 @@
-// Operations on rows around the products. Rows are handed out to threads when there are enough of
-// them to be worth it; bits do not depend on that.
+// Operations on rows around the products. Rows or columns are handed out to threads when there are
+// enough of them to be worth it; bits do not depend on that.
 #pragma once
 
 #include <cstdint>

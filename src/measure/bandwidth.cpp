@@ -53,6 +53,18 @@ uint64_t read_once(const std::byte* data, int64_t bytes) {
   return read_plain(data, bytes);
 }
 
+// Until all threads are there, or one of them is long in coming.
+void meet(ThreadPool& pool) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(1);
+  std::atomic<int> here{0};
+  pool.run(pool.size(), [&](int, int) {
+    here.fetch_add(1, std::memory_order_relaxed);
+    while (here.load(std::memory_order_relaxed) < pool.size() && Clock::now() < deadline) {
+    }
+  });
+}
+
 }  // namespace
 
 StreamLoop::StreamLoop(HugeBuffer buffer, int threads)
@@ -75,8 +87,7 @@ Result<StreamLoop> StreamLoop::make(int64_t bytes, int threads) {
 
 void StreamLoop::pass() {
   std::atomic<uint64_t> sum{0};
-  pool_->run(pool_->size(),
-             [](int, int) {});  // threads that have parked wake up outside the timing
+  meet(*pool_);  // threads that have parked wake up outside the timing
   const auto begin_time = std::chrono::steady_clock::now();
   pool_->split(bytes(), 4096, [&](int64_t begin, int64_t end) {
     sum.fetch_xor(read_once(buffer_.data() + begin, end - begin), std::memory_order_relaxed);

@@ -47,6 +47,33 @@ class VarianceSum {
   double squares_ = 0;
 };
 
+// The variance of a sum of moves, one of every repeat of every prompt, from how they differ.
+struct RepeatVariance {
+  double apart = 0;   // as if no repeat knew of another
+  double common = 0;  // what rounds over all prompts add
+  double freedom = 1;
+};
+
+RepeatVariance variance_of_sum(const ByPrompt<double>& moves) {
+  RepeatVariance result;
+  VarianceSum parts;
+  size_t rounds = moves[0].size();
+  for (const auto& repeats : moves) rounds = std::min(rounds, repeats.size());
+  std::vector<double> by_round(rounds);
+  for (const auto& repeats : moves) {
+    const auto count = static_cast<double>(repeats.size());
+    parts.add(count * variance(repeats), count - 1);
+    const double centre = mean(repeats);
+    for (size_t i = 0; i < rounds; ++i) by_round[i] += repeats[i] - centre;
+  }
+  result.apart = parts.sum();
+  const auto n = static_cast<double>(rounds);
+  result.common = std::max(0.0, n * variance(by_round) - result.apart);
+  parts.add(result.common, n - 1);
+  result.freedom = parts.freedom();
+  return result;
+}
+
 // Sorts them; weights are those of so many values.
 double weighted(std::vector<double>& values, const std::vector<double>& weights) {
   std::sort(values.begin(), values.end());
@@ -61,14 +88,14 @@ bool all_repeated(const ByPrompt<T>& prompts) {
 
 // The repeats of one prompt, in logarithms.
 struct Repeats {
-  double centre = 0;              // their smooth median
-  double error2 = 0;              // the square of its error
+  double centre = 0;  // their smooth median
+  std::vector<double> logs;
   std::vector<double> residuals;  // around their mean, widened for their number
   const std::vector<double>* weights = nullptr;
 };
 
-// Repeats drawn anew within every prompt. What a prompt adds to the variance is the square of its
-// error times that of its mean weight in the median.
+// Repeats drawn anew within every prompt. What a repeat moves is its part of its prompt times the
+// mean weight of that in the median.
 Interval over_repeats(const std::vector<Repeats>& prompts, const std::vector<double>& weights,
                       double value, uint64_t seed) {
   const size_t n = prompts.size();
@@ -93,11 +120,13 @@ Interval over_repeats(const std::vector<Repeats>& prompts, const std::vector<dou
     }
     medians.push_back(sum);
   }
-  VarianceSum parts;
-  for (size_t p = 0; p < n; ++p)
-    parts.add(mean_weights[p] * mean_weights[p] * prompts[p].error2,
-              static_cast<double>(prompts[p].residuals.size() - 1));
-  return interval_around(value, std::sqrt(variance(medians)), parts.freedom());
+  ByPrompt<double> moves;
+  for (size_t p = 0; p < n; ++p) {
+    auto& of_prompt = moves.emplace_back(prompts[p].logs);
+    for (double& move : of_prompt) move *= mean_weights[p] / static_cast<double>(of_prompt.size());
+  }
+  const RepeatVariance repeated = variance_of_sum(moves);
+  return interval_around(value, std::sqrt(variance(medians) + repeated.common), repeated.freedom);
 }
 
 // Whole prompts drawn anew; each stands for itself by its centre.
@@ -130,16 +159,16 @@ Estimate median_of_prompts(const ByPrompt<double>& values, uint64_t seed) {
   };
   std::vector<Repeats> prompts;
   std::vector<double> centres;
-  for (std::vector<double> logs : values) {
-    check(!logs.empty(), "a prompt is measured at least once");
-    for (double& log : logs) log = std::log(log);
+  for (const std::vector<double>& repeated : values) {
+    check(!repeated.empty(), "a prompt is measured at least once");
     Repeats repeats;
+    for (const double value : repeated) repeats.logs.push_back(std::log(value));
+    std::vector<double> logs = repeats.logs;
     repeats.weights = &weights_of(logs.size());
     repeats.centre = weighted(logs, *repeats.weights);
     if (logs.size() > 1) {
       const auto n = static_cast<double>(logs.size());
       const double middle = mean(logs);
-      repeats.error2 = variance(logs) / n;
       for (const double log : logs)
         repeats.residuals.push_back((log - middle) * std::sqrt(n / (n - 1)));
     }
@@ -172,20 +201,20 @@ Estimate rate_ratio(const ByPrompt<TimedPair>& pairs) {
   Estimate estimate{.value = value, .interval = {}, .interval_prompts = {}};
 
   // How far each pair moves the logarithm of the ratio; all of them sum to 0.
-  VarianceSum repeated;
+  ByPrompt<double> moves;
   std::vector<double> of_prompts;
   for (const auto& repeats : pairs) {
-    std::vector<double> moves;
-    moves.reserve(repeats.size());
+    auto& of_prompt = moves.emplace_back();
     for (const TimedPair& pair : repeats)
-      moves.push_back((pair.run.tokens / run.tokens - pair.plain.tokens / plain.tokens) -
-                      (pair.run.seconds / run.seconds - pair.plain.seconds / plain.seconds));
-    const auto count = static_cast<double>(moves.size());
-    if (moves.size() > 1) repeated.add(count * variance(moves), count - 1);
-    of_prompts.push_back(count * mean(moves));
+      of_prompt.push_back((pair.run.tokens / run.tokens - pair.plain.tokens / plain.tokens) -
+                          (pair.run.seconds / run.seconds - pair.plain.seconds / plain.seconds));
+    of_prompts.push_back(std::accumulate(of_prompt.begin(), of_prompt.end(), 0.0));
   }
-  if (all_repeated(pairs))
-    estimate.interval = interval_around(value, std::sqrt(repeated.sum()), repeated.freedom());
+  if (all_repeated(pairs)) {
+    const RepeatVariance repeated = variance_of_sum(moves);
+    estimate.interval =
+        interval_around(value, std::sqrt(repeated.apart + repeated.common), repeated.freedom);
+  }
   if (pairs.size() >= kFewestPrompts) {
     const auto n = static_cast<double>(pairs.size());
     estimate.interval_prompts = interval_around(value, std::sqrt(n * variance(of_prompts)), n - 1);

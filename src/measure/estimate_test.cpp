@@ -82,8 +82,9 @@ class Bench {
  public:
   enum class Noise { Normal, HeavyTails, OtherOnEachPrompt };
 
-  Bench(size_t n_prompts, size_t n_repeats, Noise noise, uint64_t seed)
-      : n_repeats_(n_repeats), noise_(noise), random_(seed) {
+  // common: the noise of all that is measured in one round over the prompts.
+  Bench(size_t n_prompts, size_t n_repeats, Noise noise, uint64_t seed, double common = 0)
+      : n_repeats_(n_repeats), noise_(noise), common_(common), random_(seed) {
     for (size_t p = 0; p < n_prompts; ++p) truth_.push_back(draw_prompt());
     for (size_t p = 0; p < n_prompts; ++p)
       scale_.push_back(noise == Noise::OtherOnEachPrompt ? 0.02 * std::exp2(uniform_(random_) * 3)
@@ -98,10 +99,12 @@ class Bench {
   }
   ByPrompt<double> run() {
     ByPrompt<double> values;
+    std::vector<double> of_rounds;
+    for (size_t r = 0; r < n_repeats_; ++r) of_rounds.push_back(common_ * normal_(random_));
     for (size_t p = 0; p < truth_.size(); ++p) {
       auto& repeats = values.emplace_back();
       for (size_t r = 0; r < n_repeats_; ++r)
-        repeats.push_back(truth_[p] * std::exp(scale_[p] * draw_noise()));
+        repeats.push_back(truth_[p] * std::exp(of_rounds[r] + scale_[p] * draw_noise()));
     }
     return values;
   }
@@ -115,6 +118,7 @@ class Bench {
 
   size_t n_repeats_;
   Noise noise_;
+  double common_;
   std::mt19937_64 random_;
   std::uniform_real_distribution<double> uniform_{0, 1};
   std::normal_distribution<double> normal_;
@@ -216,6 +220,44 @@ TEST(OverRepeats, OfTwoPromptsIsWideRatherThanWrong) {
       held += holds(*median_of_prompts(bench.run(), 1).interval, bench.true_median());
     }
     EXPECT_GE(held / kOf, 0.92) << n_repeats;
+  }
+}
+
+// A machine that is another one from round to round: all that is measured in a round moves
+// together.
+TEST(OverRepeats, WhatRoundsHaveInCommonIsSeen) {
+  for (const size_t n_repeats : {3u, 5u, 12u}) {
+    int held = 0;
+    int agreed = 0;
+    int held_unseen = 0;
+    int held_overall = 0;
+    for (int i = 0; i < kBenches; ++i) {
+      Bench bench(13, n_repeats, Bench::Noise::Normal, static_cast<uint64_t>(i + 1), 0.1);
+      const auto values = bench.run();
+      const Estimate first = median_of_prompts(values, 1);
+      held += holds(*first.interval, bench.true_median());
+      agreed += agree(*first.interval, *median_of_prompts(bench.run(), 1).interval);
+      // The same repeats, none beside those of its round.
+      auto turned = values;
+      for (size_t p = 0; p < turned.size(); ++p)
+        std::rotate(turned[p].begin(), turned[p].begin() + static_cast<int>(p % n_repeats),
+                    turned[p].end());
+      held_unseen += holds(*median_of_prompts(turned, 1).interval, bench.true_median());
+      // Answers of one length, a second of plain decoding each.
+      ByPrompt<TimedPair> pairs;
+      double seconds = 0;
+      for (size_t p = 0; p < values.size(); ++p) {
+        seconds += 1 / bench.truth()[p];
+        auto& repeats = pairs.emplace_back();
+        for (const double speedup : values[p]) repeats.push_back({{100, 1 / speedup}, {100, 1}});
+      }
+      held_overall +=
+          holds(*rate_ratio(pairs).interval, static_cast<double>(values.size()) / seconds);
+    }
+    EXPECT_GE(held / kOf, 0.85) << n_repeats;
+    EXPECT_GE(agreed / kOf, 0.96) << n_repeats;
+    EXPECT_GE(held_overall / kOf, 0.85) << n_repeats;
+    EXPECT_LT(held_unseen / kOf, 0.75) << n_repeats;
   }
 }
 

@@ -1,4 +1,4 @@
-// Parity of products that share their rows: the threads hand out tiles across their borders.
+// Parity of products that share their rows: a piece of work is a part of each of them.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -27,10 +27,12 @@ Result<PassCosts> measure_passes(const Engine& engine, int repeats,
   std::array<int, kRows - 1> widths;
   std::iota(widths.begin(), widths.end(), 2);
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  constexpr double kSeconds = 60;  // for a big model few sweeps must do
   const auto times = time_passes(engine.model(), engine.context(), engine.cache_type(),
                                  {.widths = widths,
+                                  .fewest = widths.size(),
                                   .most = repeats,
-                                  .seconds = kNoLimit,
+                                  .seconds = kSeconds,
                                   .prefill_seconds = kNoLimit,
                                   .stop = stop});
   if (!times) return times.error();

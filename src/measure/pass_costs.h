@@ -22,8 +22,8 @@ struct PassCosts {
 };
 
 // Blocks of 1 .. kMostRows rows behind 256 committed ones (fewer when the context is smaller), each
-// `repeats` times, as engine/costs.h says. stop: looked at between passes; then what is there is
-// returned, or Interrupted.
+// `repeats` times or for about a minute, as engine/costs.h says. stop: looked at between passes;
+// then what is there is returned, or Interrupted.
 Result<PassCosts> measure_passes(const Engine& engine, int repeats,
                                  const std::function<bool()>& stop);
 

@@ -1,13 +1,11 @@
-// What a pass of a few rows costs beside one of one row, and threads to hand each other work,
-// looked at all through a run.
+// What a pass of a few rows costs beside one of one row, and how far apart two threads run, looked
+// at all through a run.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/result.h"
-#include "base/threads.h"
 #include "engine/engine.h"
 #include "engine/passes.h"
 
@@ -21,8 +19,9 @@ struct Watched {
   double mean = 0;
   double low = 0;   // a tenth of the looks are below, rounded down,
   double high = 0;  // a tenth above
-  // Seconds in which a pool of as many threads has been round: the median, none with one thread.
-  std::optional<double> round_trip = {};
+  // Seconds in which a cache line comes from one thread to another: the median, none with one
+  // thread.
+  std::optional<double> crossing = {};
 };
 
 // A shared machine can change within seconds and show neither load nor steal. A host moves our CPUs
@@ -33,20 +32,23 @@ class PassWatch {
  public:
   // TooLarge as Passes::make.
   static Result<PassWatch> make(const Engine& engine);
-  // Four passes: one row, kRows twice, one row; then some hundred empty runs of a pool.
+  // Four passes: one row, kRows twice, one row; then two threads pass a line to and fro.
   void look();
   std::optional<Watched> watched() const;  // none without a look
 
  private:
-  PassWatch(Passes passes, std::unique_ptr<ThreadPool> pool)
-      : passes_(std::move(passes)), pool_(std::move(pool)) {}
+  PassWatch(Passes passes, bool threads) : passes_(std::move(passes)), threads_(threads) {}
   Passes passes_;
-  std::unique_ptr<ThreadPool> pool_;  // none for one thread
+  bool threads_;
   std::vector<double> ratios_;
-  std::vector<double> round_trips_;
+  std::vector<double> crossings_;
 };
 
-// Of looks in any order, at least one; round trips where there are threads.
-Watched summarize_looks(std::vector<double> ratios, const std::vector<double>& round_trips);
+// Seconds in which a cache line comes from the calling thread to one made for it, or back; none
+// where the system has no thread.
+std::optional<double> crossing_seconds();
+
+// Of looks in any order, at least one; crossings where there are threads.
+Watched summarize_looks(std::vector<double> ratios, const std::vector<double>& crossings);
 
 }  // namespace paceline::measure

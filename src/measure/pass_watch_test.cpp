@@ -18,10 +18,10 @@ TEST(PassWatch, TellsWhatTheLooksSaw) {
   EXPECT_NEAR(watched.mean, (14 * 1.12 + 5 * 1.4 + 9) / 20, 1e-12);
   EXPECT_EQ(watched.low, 1.12);
   EXPECT_EQ(watched.high, 1.4);
-  EXPECT_EQ(watched.round_trip, 4e-7);
+  EXPECT_EQ(watched.crossing, 4e-7);
   EXPECT_EQ(summarize_looks({1.5}, {}).low, 1.5);
   EXPECT_EQ(summarize_looks({1.5}, {}).high, 1.5);
-  EXPECT_FALSE(summarize_looks({1.5}, {}).round_trip);
+  EXPECT_FALSE(summarize_looks({1.5}, {}).crossing);
 }
 
 TEST(PassWatch, LooksAtPassesOfAnEngine) {
@@ -34,8 +34,8 @@ TEST(PassWatch, LooksAtPassesOfAnEngine) {
     watch->look();
     ASSERT_TRUE(watch->watched());
     EXPECT_GT(watch->watched()->mean, 0);
-    EXPECT_EQ(watch->watched()->round_trip.has_value(), threads > 1);
-    EXPECT_GT(watch->watched()->round_trip.value_or(1), 0);
+    EXPECT_EQ(watch->watched()->crossing.has_value(), threads > 1);
+    EXPECT_GT(watch->watched()->crossing.value_or(1), 0);
   }
 }
 

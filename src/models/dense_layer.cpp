@@ -40,7 +40,8 @@ void add_product(const DenseConfig& c, const PackedMatrix& w, const std::vector<
 
 // Rotates queries, from row first_out on, and keys by their positions, and appends keys and values
 // to their sequences' caches. Handed out by key heads, each with the queries that look at it: rows
-// of one head share lines of the cache, and attention reads what the same thread wrote.
+// of one head share lines of the cache, and of many rows attention reads what the same thread
+// wrote.
 void rotate_and_append(const DenseTrunk& trunk, LayerPlace place, std::span<const LayerPart> parts,
                        Mat<float> q, Mat<float> k, Mat<const float> v, int first_out,
                        DenseRows& s) {

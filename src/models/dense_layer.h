@@ -57,7 +57,7 @@ struct DenseRows {
   Kernels kernels;  // of the pass under way
   HugeBuffer memory;
   Activations prepared;
-  Activations gated;   // those of the feed-forward's last product, where they come in pieces
+  Activations gated;   // those of the feed-forward's last product, prepared by columns as they come
   float* h = nullptr;  // (rows, dim), the residual stream
   float* x = nullptr;  // (rows, dim), between two steps
   float *q, *k, *v, *attended, *gate, *up, *attend_scratch;

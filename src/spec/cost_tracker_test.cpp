@@ -86,6 +86,37 @@ TEST(CostTracker, ADisturbedPassMovesLittle) {
   EXPECT_NEAR(change(tracker, 4), before, 0.15);
 }
 
+// A time slice lost, or a clock that stood still, in any of the passes that there is nothing to
+// hold against yet, of a wide pass or of a narrow one.
+TEST(CostTracker, ADisturbedPassAtTheStartIsSoonForgotten) {
+  for (const int at : {0, 1, 5, 9, 10, 11}) {
+    for (const int rows : {1, 8, 32}) {
+      for (const double seconds : {0.0, 1e-4, 15e-3, 1.0}) {
+        CostTracker tracker(measured());
+        run(tracker, {}, at, 4, 6, 6);
+        tracker.observe(rows, seconds);
+        run(tracker, {}, 20, 4, 6, 7);
+        EXPECT_NEAR(change(tracker, 4), 1, 0.6) << rows << " rows in " << seconds << " at " << at;
+        run(tracker, {}, 200, 1, 8, 8);
+        EXPECT_NEAR(change(tracker, 4), 1, 0.2) << rows << " rows in " << seconds << " at " << at;
+      }
+    }
+  }
+}
+
+// Whatever came before, ordinary passes bring the ordinary curve back.
+TEST(CostTracker, RecoversFromAnyPasses) {
+  for (int seed = 0; seed < 20; ++seed) {
+    CostTracker tracker(measured());
+    std::mt19937 random(static_cast<unsigned>(seed));
+    std::uniform_int_distribution<int> rows(1, CostModel::kMaxRows);
+    std::uniform_real_distribution<double> exponent(-4, -1);
+    for (int i = 0; i < 50; ++i) tracker.observe(rows(random), std::pow(10, exponent(random)));
+    run(tracker, {}, 3000, 1, 8, seed);
+    EXPECT_NEAR(change(tracker, 4), 1, 0.15) << seed;
+  }
+}
+
 TEST(CostTracker, StaysSoundWhateverTheClockShows) {
   CostTracker tracker(measured());
   std::mt19937 random(5);

@@ -35,7 +35,8 @@ struct CostModel {
 //   below nothing is not run. So over a whole sequence speculation never costs more than kAllowance
 //   and a few passes (kAdvance, the lead at the start), whatever the text does.
 //
-// One policy a sequence: it starts from the priors, so that a run does not depend on those before.
+// One policy a sequence: it starts from the priors, so that of the runs before a run knows no more
+// than what passes cost.
 // A round calls ask or ask_paying, then choose and record, in this order.
 class DepthPolicy : public GrowthRule {
  public:

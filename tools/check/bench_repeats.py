@@ -7,10 +7,10 @@ Runs `PACELINE bench ARGS...` twice N times (10) and pairs the runs, the first w
 third with the fourth. Of every pair and every arm that drafts: both speedups with their intervals
 over the prompts that were run, whether they agree, as `paceline report` judges it, and the wider
 half-width. Two runs between which the machine changed, so that a pass of a few rows cost more in
-one (`same_state` of `paceline report`), are shown and not judged: another pair takes their place,
-up to 3 N in all. Exit status 0 where N pairs were judged, every arm agrees in at least 9 of 10 of them
-and no interval is wider than ± 5 %, 1 where not or where a run has no interval (--repeats 1), 2
-where a run fails or its arms wrote different texts. FOLDER keeps the reports.
+one (`same_state` of `paceline report`), are named and judged like all others. Exit status 0 where
+every arm agrees in at least 9 of 10 pairs and no interval is wider than ± 5 %, 1 where not or where
+a run has no interval (--repeats 1), 2 where a run fails or its arms wrote different texts. FOLDER
+keeps the reports.
 """
 
 import argparse
@@ -22,7 +22,6 @@ import sys
 import tempfile
 
 AGREE = 0.9
-MOST = 3  # tries for a pair
 WIDEST = 0.05
 
 
@@ -85,14 +84,12 @@ def main():
 
 
 def repeat(given, folder):
-    agreed, widest, judged, pair = {}, {}, 0, 0
+    agreed, widest = {}, {}
     print(f"{'pair':<6}{'depth':<9}{'first':<25}{'second':<25}{'agree':<9}wider")
-    while judged < given.pairs and pair < MOST * given.pairs:
-        pair += 1
+    for pair in range(1, given.pairs + 1):
         files = [folder / f"{pair:03}-{which}.json" for which in ("a", "b")]
         noisy = [run_bench(given.program, given.args, file)["noisy"] for file in files]
         same_state, arms = arms_side_by_side(given.program, *files)
-        judged += same_state is not False
         if not arms:
             raise Failed("no arm drafts; give --depths with more than 0")
         for arm in arms:
@@ -104,20 +101,17 @@ def repeat(given, folder):
             verdict = {True: "yes", False: "NO", None: "no interval"}[agrees]
             agreed.setdefault(name, 0)
             widest.setdefault(name, 0)
-            if same_state is False:
-                verdict = "changed"
-            else:
-                agreed[name] += agrees is True
-                widest[name] = max(widest[name], width)
+            agreed[name] += agrees is True
+            widest[name] = max(widest[name], width)
             print(f"{pair:<6}{name:<9}{shown(*both[0]):<25}{shown(*both[1]):<25}{verdict:<9}"
-                  f"{percent(width)}{'  noisy' if any(noisy) else ''}", flush=True)
-    good = judged == given.pairs
-    print(f"{pair} pairs of runs, {pair - judged} of them with a machine that changed in between")
+                  f"{percent(width)}{'  machine changed' if same_state is False else ''}"
+                  f"{'  noisy' if any(noisy) else ''}", flush=True)
+    good = True
     for name, count in agreed.items():
         enough = count >= AGREE * given.pairs
         narrow = widest[name] <= WIDEST
         good = good and enough and narrow
-        print(f"depth {name}: {count} of {judged} pairs agree, widest interval "
+        print(f"depth {name}: {count} of {given.pairs} pairs agree, widest interval "
               f"{percent(widest[name])}: {'good' if enough and narrow else 'NOT GOOD'}")
     return 0 if good else 1
 
