@@ -12,15 +12,10 @@ constexpr double kRidge = 0.2;  // weight of the measured slope, as of passes wi
 // A pass that took this many times longer than expected, or shorter, counts as one that took so
 // long: it was disturbed, or it is the first of many.
 constexpr double kMostSurprise = 1.25;
-constexpr size_t kFirst = 10;  // passes from which on there is something to expect
 constexpr double kMostChange = 4;
 constexpr double kLeastSeconds = 1e-9;  // where the clock is too coarse
 
 }  // namespace
-
-CostTracker::CostTracker(const CostModel& measured) : measured_(measured), costs_(measured) {
-  first_.reserve(kFirst);
-}
 
 void CostTracker::observe(int rows, double seconds) {
   check(rows >= 1 && rows <= CostModel::kMaxRows, "a pass is one of the policy's");
@@ -29,10 +24,11 @@ void CostTracker::observe(int rows, double seconds) {
   if (weight_ > 0) {
     add(x, t);
   } else {
-    first_.emplace_back(x, t);
-    if (first_.size() < kFirst) return;
-    std::vector<double> one_row;
-    for (const auto& [of, took] : first_) one_row.push_back(took / (1 + of));
+    first_[n_first_++] = {x, t};
+    if (n_first_ < kFirst) return;
+    std::array<double, kFirst> one_row;
+    std::ranges::transform(first_, one_row.begin(),
+                           [](const auto& pass) { return pass.second / (1 + pass.first); });
     std::ranges::nth_element(one_row, one_row.begin() + kFirst / 2);
     mean_t_ = one_row[kFirst / 2];  // what is expected until the first is added
     for (const auto& [of, took] : first_) add(of, took);

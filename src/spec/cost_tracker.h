@@ -2,8 +2,8 @@
 // passes of the run itself turn out.
 #pragma once
 
+#include <array>
 #include <utility>
-#include <vector>
 
 #include "spec/policy.h"
 
@@ -19,7 +19,7 @@ namespace paceline {
 // that is what their median says with the curve as measured.
 class CostTracker {
  public:
-  explicit CostTracker(const CostModel& measured);
+  explicit CostTracker(const CostModel& measured) : measured_(measured), costs_(measured) {}
 
   // A pass of `rows` rows, 1 to CostModel::kMaxRows, of one sequence.
   void observe(int rows, double seconds);
@@ -32,8 +32,10 @@ class CostTracker {
 
   CostModel measured_;
   CostModel costs_;
-  double change_ = 1;                             // b / a, within bounds
-  std::vector<std::pair<double, double>> first_;  // x and seconds, until there are enough
+  static constexpr size_t kFirst = 10;  // passes from which on there is something to expect
+  double change_ = 1;                   // b / a, within bounds
+  std::array<std::pair<double, double>, kFirst> first_ = {};  // x and seconds of each
+  size_t n_first_ = 0;
   // Over the passes so far, each with its weight.
   double weight_ = 0;
   double mean_x_ = 0;
