@@ -216,8 +216,8 @@ void print_side_by_side(const Json& side_by_side) {
     print_row(text_of(at(measure, "name")), at(measure, "values"), whole ? 0 : 4);
   }
   if (at(side_by_side, "same_state") == false)
-    say("the machine changed between the runs (watched: a pass of {} rows over one); then "
-        "speedups agree by chance at most\n",
+    say("the machine changed between the runs (watched: a pass of {} rows over one), which moves "
+        "speedups by as much\n",
         measure::Watched::kRows);
   for (const Json& run : at(side_by_side, "runs"))
     if (at(run, "noisy") == true)
