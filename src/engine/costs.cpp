@@ -72,6 +72,7 @@ CostModel interpolate(const PassTimes& times) {
     measured.emplace_back(times.widths[i], median(times.ratios[i]));
   std::ranges::sort(measured);
   std::vector<double> ratios;
+  ratios.reserve(measured.size());
   for (const auto& point : measured) ratios.push_back(point.second);
   pool_falls(ratios);
 
