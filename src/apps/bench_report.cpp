@@ -201,10 +201,17 @@ void print_arms(const BenchResult& result, size_t width) {
   say("\nspeedup: the median of the prompts; overall: all tokens over all seconds. With 95 % "
       "confidence the speedup lies in the first interval when these prompts are run again, in the "
       "second one over other prompts like them.\n");
-  const bool repeated = std::any_of(result.arms.begin(), result.arms.end(), [](const auto& arm) {
-    return arm.speedup.interval.has_value();
-  });
-  if (!repeated)
+  const auto any_arm = [&](auto is) {
+    return std::any_of(result.arms.begin(), result.arms.end(), is);
+  };
+  if (!any_arm([](const ArmSummary& arm) { return arm.pairs > 0; }))
+    say("Answers of one token have no rounds that could be timed: give more --max-tokens.\n");
+  else if (any_arm([](const ArmSummary& arm) { return arm.speedup.interval.has_value(); }))
+    return;
+  else if (!result.complete)
+    say("It ended before every prompt was run twice, so nobody can tell what the next run gives: "
+        "give more --seconds or fewer prompts.\n");
+  else
     say("Of prompts that were run once nobody can tell what the next run gives: give --repeats 2 "
         "or more.\n");
 }
@@ -336,7 +343,9 @@ void print_bench_table(const Json& report, const BenchResult& result) {
         seen->crossing ? fmt::format("; a line crossed between two threads in {:.0f} ns",
                                      *seen->crossing * 1e9)
                        : "");
-  if (result.limit_rate > 0) {
+  if (result.reached_rate == 0) {
+    say("bandwidth: nothing was decoded plainly\n");
+  } else if (result.limit_rate > 0) {
     say("bandwidth: {:.1f} GB/s reached, {:.1f} GB/s by a bare loop ({:.0f} %)\n",
         result.reached_rate, result.limit_rate, 100 * result.reached_rate / result.limit_rate);
   } else {

@@ -8,51 +8,84 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/threads.h"
 #include "measure/statistics.h"
 
 namespace paceline::measure {
 namespace {
 
-// What the line holds once that is no longer `old`. Where two threads share one CPU, spinning alone
-// would take a time slice for every crossing.
-int wait_for_change(const std::atomic<int>& line, int old) {
-  constexpr int kSpins = 2000;
-  for (int spins = 0;; ++spins) {
-    const int now = line.load(std::memory_order_acquire);
-    if (now != old) return now;
-    if (spins >= kSpins) std::this_thread::yield();
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSpins = 2000;  // some microseconds
+
+// Answers on the line from a thread of its own, as long as it lives.
+class Partner {
+ public:
+  Partner() : thread_([this] { answer(); }) {}
+  ~Partner() {
+    over_.store(true, std::memory_order_relaxed);
+    thread_.join();
   }
-}
+  Partner(const Partner&) = delete;
+  Partner& operator=(const Partner&) = delete;
+
+  // There and back. False where that took more than spinning: where both threads are on one CPU it
+  // takes time slices. Then not beyond `end`.
+  bool cross(Clock::time_point end) {
+    bool at_once = true;
+    line_.store(kThere, std::memory_order_release);
+    for (int spins = 0; line_.load(std::memory_order_acquire) != kBack; ++spins) {
+      if (spins < kSpins) continue;
+      at_once = false;
+      if (Clock::now() > end) break;
+      std::this_thread::yield();
+    }
+    return at_once;
+  }
+
+ private:
+  static constexpr int kBack = 0, kThere = 1;
+
+  void answer() {
+    int spins = 0;
+    while (!over_.load(std::memory_order_relaxed)) {
+      if (line_.load(std::memory_order_acquire) == kThere) {
+        line_.store(kBack, std::memory_order_release);
+        spins = 0;
+      } else if (++spins > kSpins) {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+  alignas(128) std::atomic<int> line_{kBack};
+  alignas(128) std::atomic<bool> over_{false};
+  std::thread thread_;
+};
 
 }  // namespace
 
 std::optional<double> crossing_seconds() {
-  using Clock = std::chrono::steady_clock;
-  constexpr int kTimes = 1000;
-  constexpr int kThere = 1, kBack = 0, kEnd = 2;
+  constexpr int kTrips = 100;
+  if (available_cpus() < 2) return std::nullopt;
   // The threads of the last pass park, so that the system puts the new one on a CPU of its own.
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  alignas(128) std::atomic<int> line{kBack};
-  std::thread other;
+  std::vector<double> times;
   try {
-    other = std::thread([&line] {
-      while (wait_for_change(line, kBack) == kThere) line.store(kBack, std::memory_order_release);
-    });
-  } catch (const std::system_error&) {
+    Partner partner;
+    const auto end = Clock::now() + std::chrono::milliseconds(2);
+    for (auto start = Clock::now(); start < end;) {
+      bool at_once = true;
+      for (int i = 0; at_once && i < kTrips; ++i) at_once = partner.cross(end);
+      const auto now = Clock::now();
+      const std::chrono::duration<double> spent = now - start;
+      if (at_once) times.push_back(spent.count() / (2 * kTrips));
+      start = now;
+    }
+  } catch (const std::system_error&) {  // the system has no thread
     return std::nullopt;
   }
-  const auto cross = [&line] {
-    line.store(kThere, std::memory_order_release);
-    wait_for_change(line, kThere);
-  };
-  const auto warm = Clock::now() + std::chrono::microseconds(500);
-  while (Clock::now() < warm) cross();
-  const auto start = Clock::now();
-  for (int i = 0; i < kTimes; ++i) cross();
-  const std::chrono::duration<double> spent = Clock::now() - start;
-  line.store(kEnd, std::memory_order_release);
-  other.join();
-  return spent.count() / (2 * kTimes);
+  return times.empty() ? std::nullopt : std::optional(median(times));
 }
 
 Result<PassWatch> PassWatch::make(const Engine& engine) {
@@ -81,9 +114,10 @@ Watched summarize_looks(std::vector<double> ratios, const std::vector<double>& c
   check(!ratios.empty(), "there was a look");
   std::sort(ratios.begin(), ratios.end());
   const size_t tenth = ratios.size() / 10;
+  const auto from = ratios.begin() + static_cast<std::ptrdiff_t>(tenth);
+  const auto to = ratios.end() - static_cast<std::ptrdiff_t>(tenth);
   return {.looks = static_cast<int>(ratios.size()),
-          .mean = std::accumulate(ratios.begin(), ratios.end(), 0.0) /
-                  static_cast<double>(ratios.size()),
+          .mean = std::accumulate(from, to, 0.0) / static_cast<double>(to - from),
           .low = ratios[tenth],
           .high = ratios[ratios.size() - 1 - tenth],
           .crossing = crossings.empty() ? std::nullopt : std::optional(median(crossings))};

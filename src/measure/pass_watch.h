@@ -16,11 +16,11 @@ struct Watched {
   static constexpr int kRows = 4;
   static constexpr int kEnough = 10;  // looks that tell a change from one that was disturbed
   int looks = 0;
-  double mean = 0;
+  double mean = 0;  // of those from low to high
   double low = 0;   // a tenth of the looks are below, rounded down,
   double high = 0;  // a tenth above
-  // Seconds in which a cache line comes from one thread to another: the median, none with one
-  // thread.
+  // Seconds in which a cache line comes from one thread to another: the median. None with one
+  // thread, or where two had no CPUs of their own.
   std::optional<double> crossing = {};
 };
 
@@ -44,8 +44,8 @@ class PassWatch {
   std::vector<double> crossings_;
 };
 
-// Seconds in which a cache line comes from the calling thread to one made for it, or back; none
-// where the system has no thread.
+// Seconds in which a cache line comes from the calling thread to one made for it, or back, in some
+// milliseconds; none where the two never ran side by side, or the system has no thread.
 std::optional<double> crossing_seconds();
 
 // Of looks in any order, at least one; crossings where there are threads.

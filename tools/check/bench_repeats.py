@@ -34,7 +34,8 @@ def run_bench(program, args, target):
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     # Exit status 1 is a verdict (floors, --strict), and then there is a report as well.
     if done.returncode not in (0, 1) or not target.is_file():
-        raise Failed(f"bench: exit {done.returncode}: {done.stderr.strip()}")
+        said = done.stderr.strip() or "it wrote no report"
+        raise Failed(f"bench: exit {done.returncode}: {said}")
     report = json.loads(target.read_text(encoding="utf-8"))
     if report.get("identical") is False:
         raise Failed("bench: arms wrote different texts, so their speeds are of different work")
@@ -85,7 +86,7 @@ def main():
 
 def repeat(given, folder):
     agreed, widest = {}, {}
-    print(f"{'pair':<6}{'depth':<9}{'first':<25}{'second':<25}{'agree':<9}wider")
+    print(f"{'pair':<6}{'depth':<9}{'first':<25}{'second':<25}{'agree':<13}wider")
     for pair in range(1, given.pairs + 1):
         files = [folder / f"{pair:03}-{which}.json" for which in ("a", "b")]
         noisy = [run_bench(given.program, given.args, file)["noisy"] for file in files]
@@ -103,7 +104,7 @@ def repeat(given, folder):
             widest.setdefault(name, 0)
             agreed[name] += agrees is True
             widest[name] = max(widest[name], width)
-            print(f"{pair:<6}{name:<9}{shown(*both[0]):<25}{shown(*both[1]):<25}{verdict:<9}"
+            print(f"{pair:<6}{name:<9}{shown(*both[0]):<25}{shown(*both[1]):<25}{verdict:<13}"
                   f"{percent(width)}{'  machine changed' if same_state is False else ''}"
                   f"{'  noisy' if any(noisy) else ''}", flush=True)
     good = True
@@ -119,6 +120,9 @@ def repeat(given, folder):
 if __name__ == "__main__":
     try:
         sys.exit(main())
+    except KeyboardInterrupt:
+        print("bench_repeats.py: interrupted", file=sys.stderr)
+        sys.exit(130)
     except (Failed, OSError, ValueError) as fault:
         print(f"bench_repeats.py: {fault}", file=sys.stderr)
         sys.exit(2)
