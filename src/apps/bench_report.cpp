@@ -187,6 +187,21 @@ void print_arm(const ArmSummary& arm, size_t width) {
   say("\n");
 }
 
+void print_why_no_interval(const BenchResult& result) {
+  const auto any_arm = [&](auto is) {
+    return std::any_of(result.arms.begin(), result.arms.end(), is);
+  };
+  if (any_arm([](const ArmSummary& arm) { return arm.speedup.interval.has_value(); })) return;
+  if (!any_arm([](const ArmSummary& arm) { return arm.pairs > 0; }))
+    say("Answers of one token have no rounds that could be timed: give more --max-tokens.\n");
+  else if (!result.complete)
+    say("It ended before every prompt was run twice, so nobody can tell what the next run gives: "
+        "give more --seconds or fewer prompts.\n");
+  else
+    say("Of prompts that were run once nobody can tell what the next run gives: give --repeats 2 "
+        "or more.\n");
+}
+
 void print_arms(const BenchResult& result, size_t width) {
   say("\n{:<{}}drafter    tokens  /round   tokens/s   speedup  run again     other prompts  "
       "overall "
@@ -201,19 +216,7 @@ void print_arms(const BenchResult& result, size_t width) {
   say("\nspeedup: the median of the prompts; overall: all tokens over all seconds. With 95 % "
       "confidence the speedup lies in the first interval when these prompts are run again, in the "
       "second one over other prompts like them.\n");
-  const auto any_arm = [&](auto is) {
-    return std::any_of(result.arms.begin(), result.arms.end(), is);
-  };
-  if (!any_arm([](const ArmSummary& arm) { return arm.pairs > 0; }))
-    say("Answers of one token have no rounds that could be timed: give more --max-tokens.\n");
-  else if (any_arm([](const ArmSummary& arm) { return arm.speedup.interval.has_value(); }))
-    return;
-  else if (!result.complete)
-    say("It ended before every prompt was run twice, so nobody can tell what the next run gives: "
-        "give more --seconds or fewer prompts.\n");
-  else
-    say("Of prompts that were run once nobody can tell what the next run gives: give --repeats 2 "
-        "or more.\n");
+  print_why_no_interval(result);
 }
 
 // What a round is made of, and what its drafts give.

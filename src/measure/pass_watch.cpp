@@ -63,11 +63,10 @@ class Partner {
   std::thread thread_;
 };
 
-}  // namespace
-
+// Seconds in which a cache line comes from the calling thread to one made for it, or back, in some
+// milliseconds; none where the two never ran side by side, or the system has no thread.
 std::optional<double> crossing_seconds() {
   constexpr int kTrips = 100;
-  if (available_cpus() < 2) return std::nullopt;
   // The threads of the last pass park, so that the system puts the new one on a CPU of its own.
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::vector<double> times;
@@ -88,12 +87,14 @@ std::optional<double> crossing_seconds() {
   return times.empty() ? std::nullopt : std::optional(median(times));
 }
 
+}  // namespace
+
 Result<PassWatch> PassWatch::make(const Engine& engine) {
   constexpr int kPosition = 256;
   auto passes = Passes::make(engine.model(), engine.context(), engine.cache_type(), kPosition,
                              Watched::kRows);
   if (!passes) return passes.error();
-  return PassWatch(std::move(*passes), engine.threads() > 1);
+  return PassWatch(std::move(*passes), engine.threads() > 1 && available_cpus() > 1);
 }
 
 void PassWatch::look() {
@@ -101,7 +102,7 @@ void PassWatch::look() {
   const double wide = passes_.seconds(Watched::kRows) + passes_.seconds(Watched::kRows);
   const double after = passes_.seconds(1);
   if (before + after > 0) ratios_.push_back(wide / (before + after));
-  if (!threads_) return;
+  if (!side_by_side_) return;
   if (const auto crossing = crossing_seconds()) crossings_.push_back(*crossing);
 }
 

@@ -37,16 +37,13 @@ class PassWatch {
   std::optional<Watched> watched() const;  // none without a look
 
  private:
-  PassWatch(Passes passes, bool threads) : passes_(std::move(passes)), threads_(threads) {}
+  PassWatch(Passes passes, bool side_by_side)
+      : passes_(std::move(passes)), side_by_side_(side_by_side) {}
   Passes passes_;
-  bool threads_;
+  bool side_by_side_;  // whether two threads can be
   std::vector<double> ratios_;
   std::vector<double> crossings_;
 };
-
-// Seconds in which a cache line comes from the calling thread to one made for it, or back, in some
-// milliseconds; none where the two never ran side by side, or the system has no thread.
-std::optional<double> crossing_seconds();
 
 // Of looks in any order, at least one; crossings where there are threads.
 Watched summarize_looks(std::vector<double> ratios, const std::vector<double>& crossings);

@@ -26,14 +26,15 @@ class CostTracker {
   const CostModel& costs() const { return costs_; }
 
  private:
+  static constexpr size_t kFirst = 10;  // passes from which on there is something to expect
+
   // Of a pass with this x.
   double expected(double x) const { return mean_t_ * (1 + change_ * x) / (1 + change_ * mean_x_); }
   void add(double x, double seconds);
 
   CostModel measured_;
   CostModel costs_;
-  static constexpr size_t kFirst = 10;  // passes from which on there is something to expect
-  double change_ = 1;                   // b / a, within bounds
+  double change_ = 1;                                         // b / a, within bounds
   std::array<std::pair<double, double>, kFirst> first_ = {};  // x and seconds of each
   size_t n_first_ = 0;
   // Over the passes so far, each with its weight.
