@@ -5,6 +5,7 @@
 
 #include "apps/page_parts.h"
 #include "apps/pages.h"
+#include "apps/side_by_side.h"
 
 namespace paceline::apps {
 namespace {
@@ -92,6 +93,8 @@ std::string report_page(const Json& report) {
         fmt::format("Not a fair comparison: {} ({}): {}", text_of(at(condition, "field")),
                     text_of(at(condition, "why")), text_of(at(condition, "values"))),
         Mood::Bad);
+  if (const std::string changed = changed_machine(report); !changed.empty())
+    page.paragraph(changed, Mood::Bad);
   Table runs{{"run", "version", "commit", "model", "noisy"}, {}};
   for (const Json& run : at(report, "runs"))
     runs.rows.push_back({base_name(text_of(at(run, "file"))), text_of(at(run, "version")),

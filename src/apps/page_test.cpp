@@ -85,22 +85,38 @@ TEST(Pages, StandWhateverTheReportHolds) {
     EXPECT_NE(empty->find("</html>"), std::string::npos);
     for (const Json& value : odd) {
       Json report{{"command", command}};
-      for (const char* field : {"arms",           "rows",
-                                "results",        "history",
-                                "baseline",       "best",
-                                "prompts",        "by_gap",
-                                "gap_histogram",  "rank_of_reference",
-                                "round_cost",     "watched",
-                                "bandwidth",      "by_category",
-                                "batch",          "accepted_by_depth",
-                                "depths",         "configurations",
-                                "runs",           "unfair",
-                                "measures",       "noisy_because",
-                                "arms_alike",     "cyclic",
-                                "not_run",        "machine_load",
-                                "threads",        "cpu",
-                                "model",          "tokens_per_second",
-                                "bytes_different"})
+      for (const char* field : {"arms",
+                                "rows",
+                                "results",
+                                "history",
+                                "baseline",
+                                "best",
+                                "prompts",
+                                "by_gap",
+                                "gap_histogram",
+                                "rank_of_reference",
+                                "round_cost",
+                                "watched",
+                                "bandwidth",
+                                "by_category",
+                                "batch",
+                                "accepted_by_depth",
+                                "depths",
+                                "configurations",
+                                "runs",
+                                "unfair",
+                                "measures",
+                                "noisy_because",
+                                "arms_alike",
+                                "cyclic",
+                                "not_run",
+                                "machine_load",
+                                "threads",
+                                "cpu",
+                                "model",
+                                "tokens_per_second",
+                                "bytes_different",
+                                "same_state"})
         report[field] = value;
       const auto page = page_of(report);
       ASSERT_TRUE(page) << command;
@@ -108,6 +124,14 @@ TEST(Pages, StandWhateverTheReportHolds) {
     }
   }
   EXPECT_FALSE(page_of(Json{{"command", "inspect"}}));
+}
+
+TEST(Pages, AMachineThatChangedBetweenRunsIsNamed) {
+  for (const Json& same : {Json(false), Json(true), Json(nullptr)}) {
+    const auto page = page_of(Json{{"command", "report"}, {"same_state", same}});
+    ASSERT_TRUE(page);
+    EXPECT_EQ(page->find("machine changed") != std::string::npos, same == false) << same.dump();
+  }
 }
 
 // Two arms of depth 8: the chain is a point over its depth, the tree a line with a name.

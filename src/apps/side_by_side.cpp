@@ -195,6 +195,14 @@ void add_side_by_side(const std::vector<std::string>& paths, const std::vector<J
   side_by_side["measures"] = measures_of(reports);
 }
 
+std::string changed_machine(const Json& side_by_side) {
+  if (at(side_by_side, "same_state") != false) return {};
+  return fmt::format(
+      "the machine changed between the runs (watched: a pass of {} rows over one), which moves "
+      "speedups by as much",
+      measure::Watched::kRows);
+}
+
 void print_side_by_side(const Json& side_by_side) {
   for (const Json& condition : at(side_by_side, "unfair"))
     say("unfair: {} ({}): {}\n", text_of(at(condition, "field")), text_of(at(condition, "why")),
@@ -215,10 +223,8 @@ void print_side_by_side(const Json& side_by_side) {
     const bool whole = first && std::floor(*first) == *first;
     print_row(text_of(at(measure, "name")), at(measure, "values"), whole ? 0 : 4);
   }
-  if (at(side_by_side, "same_state") == false)
-    say("the machine changed between the runs (watched: a pass of {} rows over one), which moves "
-        "speedups by as much\n",
-        measure::Watched::kRows);
+  if (const std::string changed = changed_machine(side_by_side); !changed.empty())
+    say("{}\n", changed);
   for (const Json& run : at(side_by_side, "runs"))
     if (at(run, "noisy") == true)
       say("{} is noisy: {}\n", text_of(at(run, "file")), text_of(at(run, "noisy_because")));

@@ -83,17 +83,37 @@ TEST(Threads, ParkedThreadsComeBack) {
   }
 }
 
-// Pieces that wait for all others: whoever has them is put aside, and the rest must not wait.
+// Pieces that wait for all others: whoever has them is put aside, and the rest must not wait. Many
+// times, since the caller itself may be put aside wherever it hands out.
 TEST(Threads, OthersTakeThePiecesOfAThreadThatIsPutAside) {
   for (const int threads : {2, 3}) {
     ThreadPool pool(threads);
-    for (int stuck = 0; stuck < 12; ++stuck) {
+    for (int i = 0; i < 600; ++i) {
+      const int stuck = i % 12;
       std::atomic<int> done{0};
       pool.run(12, [&](int, int piece) {
         while (piece == stuck && done < 11) std::this_thread::yield();
         ++done;
       });
       ASSERT_EQ(done, 12) << stuck;
+    }
+  }
+}
+
+// Runs that begin just when the others park; pieces that all threads must be there for.
+TEST(Threads, AThreadThatIsAboutToParkIsWoken) {
+  for (const int threads : {2, 3}) {
+    ThreadPool pool(threads);
+    for (int i = 0; i < 500; ++i) {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(190 + i % 20);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      std::atomic<int> here{0};
+      pool.run(threads, [&](int, int) {
+        ++here;
+        while (here < threads) std::this_thread::yield();
+      });
+      ASSERT_EQ(here, threads);
     }
   }
 }

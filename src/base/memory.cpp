@@ -31,7 +31,7 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
   if (raw == MAP_FAILED)
     return Error{ErrorCode::TooLarge,
                  fmt::format("cannot allocate {:.1f} MiB: {}",
-                             static_cast<double>(bytes) / 1048576.0, std::strerror(errno))};
+                             static_cast<double>(rounded) / 1048576.0, std::strerror(errno))};
   auto* start = static_cast<std::byte*>(raw);
   auto* aligned = reinterpret_cast<std::byte*>(
       (reinterpret_cast<uintptr_t>(start) + kHugePage - 1) / kHugePage * kHugePage);

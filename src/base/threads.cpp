@@ -1,6 +1,9 @@
 #include "base/threads.h"
 
+#include <linux/membarrier.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -27,6 +30,28 @@ void relax() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// Whether one thread can have all others of the program pass a full memory barrier. Whoever parks
+// does, so that handing out a run, which is done far more often, can go without one: it would wait
+// there until the shares have crossed to the cores of others.
+bool can_fence_all() {
+  static const bool can =
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return can;
+}
+
+void fence_all() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (can_fence_all()) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+// The other side of it.
+void meet_fence_all() {
+  if (can_fence_all())
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // Whether `ready` came true before it was time to park.
@@ -82,6 +107,7 @@ ThreadPool::ThreadPool(int threads) : size_(threads), active_(threads) {
   shares_ = std::vector<Share>(static_cast<size_t>(threads));
   finished_ = std::vector<Counter>(static_cast<size_t>(threads));
   parked_ = std::vector<Counter>(static_cast<size_t>(threads));
+  can_fence_all();  // asks at once: the system answers slowly where there are threads already
   set_float_control();
   workers_.reserve(threads - 1);
   try {
@@ -171,8 +197,9 @@ void ThreadPool::run_erased(int pieces, Call call, void* context) {
   }
   const uint32_t all = finished() + static_cast<uint32_t>(pieces);
   ++run_;
-  // Others first: they begin while the rest is handed out.
-  for (int t = threads - 1; t >= 0; --t) {
+  // The caller's own share first. Whoever is told last has so been told of all: even if the caller
+  // is put aside in here, or in a piece of its own, somebody finds every other piece.
+  for (int t = 0; t < threads; ++t) {
     Share& share = shares_[static_cast<size_t>(t)];
     const auto begin = static_cast<int>(int64_t{pieces} * t / threads);
     const auto end = static_cast<int>(int64_t{pieces} * (t + 1) / threads);
@@ -186,10 +213,10 @@ void ThreadPool::run_erased(int pieces, Call call, void* context) {
                      std::memory_order_release);
     if (t == 0 || begin == end) continue;  // whose turn it is already; who is not needed
     share.run.store(run_, std::memory_order_release);
-    // Who parks at this very moment may be missed: others take its pieces, and the next run wakes
-    // it. To exclude that would cost a wait for the share's crossing, as above.
-    if (parked_[static_cast<size_t>(t)].value.load(std::memory_order_relaxed) != 0)
-      share.run.notify_one();
+    meet_fence_all();
+    if (parked_[static_cast<size_t>(t)].value.load(std::memory_order_relaxed) == 0) continue;
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // notify_one() looks for who waits
+    share.run.notify_one();
   }
   if (pieces >= threads) {
     call(context, 0, 0);
@@ -204,8 +231,9 @@ void ThreadPool::wait_for_run(uint32_t seen, int thread) {
   const std::atomic<uint32_t>& run = shares_[static_cast<size_t>(thread)].run;
   if (may_spin() && spin_until([&] { return run.load(std::memory_order_acquire) != seen; })) return;
   std::atomic<uint32_t>& parked = parked_[static_cast<size_t>(thread)].value;
-  parked.store(1, std::memory_order_seq_cst);
-  while (run.load(std::memory_order_seq_cst) == seen) run.wait(seen, std::memory_order_acquire);
+  parked.store(1, std::memory_order_relaxed);
+  fence_all();
+  while (run.load(std::memory_order_acquire) == seen) run.wait(seen, std::memory_order_acquire);
   parked.store(0, std::memory_order_relaxed);
 }
 
